@@ -1,0 +1,132 @@
+"""Public declarations of attributes: Variable and Schema. Never built from private data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpbn.errors import StructureError
+
+
+def _text(subject: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise StructureError(f"{subject} must be a non-empty string, got {value!r}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A discrete attribute: its name, its states, and how raw values map to them.
+
+    `cut_points` (ascending) turn a numeric column into len(cut_points) + 1 intervals: state k holds
+    values in [cut_points[k-1], cut_points[k]). `column` is the name in the private table where it
+    differs. `catch_all` is the state that takes unknown and missing values under on_unknown=catch_all.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    cut_points: tuple[float, ...] | None = field(default=None, kw_only=True)
+    column: str | None = field(default=None, kw_only=True)
+    catch_all: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _text("a variable's name", self.name)
+        if isinstance(self.states, str):
+            raise StructureError(f"states of {self.name!r} must be a sequence of labels, got a string")
+        object.__setattr__(self, "states", tuple(self.states))
+        if not self.states:
+            raise StructureError(f"variable {self.name!r} must have at least one state, got none")
+        for state in self.states:
+            _text(f"a state of {self.name!r}", state)
+        if len(set(self.states)) != len(self.states):
+            repeated = sorted({s for s in self.states if self.states.count(s) > 1})
+            raise StructureError(f"states of {self.name!r} must be distinct, got {repeated} twice")
+        if self.column is not None:
+            _text(f"the column of {self.name!r}", self.column)
+        if self.catch_all is not None and self.catch_all not in self.states:
+            raise StructureError(f"catch_all of {self.name!r} must be one of its states, got {self.catch_all!r}")
+        if self.cut_points is not None:
+            self._check_cut_points()
+
+    def _check_cut_points(self) -> None:
+        cuts = tuple(float(cut) for cut in self.cut_points or ())
+        object.__setattr__(self, "cut_points", cuts)
+        regular = len(self.states) - (self.catch_all is not None and len(self.states) == len(cuts) + 2)
+        if any(not math.isfinite(c) for c in cuts) or any(a >= b for a, b in zip(cuts, cuts[1:], strict=False)):
+            raise StructureError(f"cut points of {self.name!r} must be finite and ascending, got {cuts}")
+        if regular != len(cuts) + 1:
+            raise StructureError(
+                f"variable {self.name!r} must have one state more than its {len(cuts)} cut points "
+                f"(plus a catch_all state, last), got {len(self.states)}"
+            )
+        if regular < len(self.states) and self.states[-1] != self.catch_all:
+            raise StructureError(f"catch_all of {self.name!r} must be its last state when it has cut points")
+
+    @property
+    def size(self) -> int:
+        return len(self.states)
+
+    @property
+    def source_column(self) -> str:
+        """The column of the private table that holds this variable."""
+        return self.column or self.name
+
+    def index(self, state: str) -> int:
+        try:
+            return self.states.index(state)
+        except ValueError:
+            raise StructureError(f"state of {self.name!r} must be one of {self.states}, got {state!r}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """An ordered set of variables with distinct names; `schema["HR"]` is the variable HR."""
+
+    variables: tuple[Variable, ...]
+    _positions: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        variables = tuple(self.variables)
+        for variable in variables:
+            if not isinstance(variable, Variable):
+                raise StructureError(f"a schema must hold Variables, got {type(variable).__name__}")
+        positions = {variable.name: i for i, variable in enumerate(variables)}
+        if len(positions) != len(variables):
+            names = [variable.name for variable in variables]
+            raise StructureError(
+                f"variable names must be distinct, got {sorted({n for n in names if names.count(n) > 1})} twice"
+            )
+        object.__setattr__(self, "variables", variables)
+        object.__setattr__(self, "_positions", positions)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._positions)
+
+    def __getitem__(self, name: str) -> Variable:
+        return self.variables[self.position(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._positions
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self.variables)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def position(self, name: str) -> int:
+        try:
+            return self._positions[name]
+        except (KeyError, TypeError):
+            raise StructureError(f"a variable must be one of the schema's {len(self)}, got {name!r}") from None
+
+    def shape(self, names: Iterable[str]) -> tuple[int, ...]:
+        """Domain sizes of `names`, in that order."""
+        return tuple(self[name].size for name in names)
+
+    def cells(self, names: Iterable[str]) -> int:
+        """Number of cells of the table over `names` (exact Python integer, never overflows)."""
+        return math.prod(self.shape(names))

@@ -1,0 +1,62 @@
+"""Every error dpbn raises on purpose. Messages say subject, requirement, received.
+
+`DataError` and its children speak to the custodian and may mention columns and counts of private
+data; they must never be copied into anything published. All other errors concern public facts only.
+"""
+
+
+class DpbnError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class InputError(DpbnError, ValueError):
+    """A public input (argument, schema, structure, network) does not meet its requirement."""
+
+
+class StructureError(InputError):
+    """A variable, schema, graph or CPT is not well formed."""
+
+
+class FormatError(InputError):
+    """A file is not written in the format it claims; carries line and column (both from 1)."""
+
+    def __init__(self, message: str, *, source: str = "", line: int = 0, column: int = 0):
+        where = ":".join(str(part) for part in (source, line or "", column or "") if part != "")
+        super().__init__(f"{where}: {message}" if where else message)
+        self.source, self.line, self.column = source, line, column
+
+
+class TooLargeError(InputError):
+    """A table or factor would exceed the size limit; refused before it is allocated."""
+
+
+class QueryError(InputError):
+    """A question cannot be asked of this network (unknown name or state, target in evidence)."""
+
+
+class ImpossibleEvidenceError(QueryError):
+    """The evidence has probability zero under this network."""
+
+
+class MissingExtraError(DpbnError, ImportError):
+    """An optional dependency is not installed; the message names the extra."""
+
+    def __init__(self, package: str, extra: str):
+        super().__init__(f"this needs {package}: pip install 'dpbn[{extra}]'")
+        self.package, self.extra = package, extra
+
+
+class PrivacyError(DpbnError):
+    """A request that would break or overstate the privacy guarantee."""
+
+
+class BudgetError(PrivacyError):
+    """The ledger refuses: invalid amount, or more than is left."""
+
+
+class LedgerCorruptError(PrivacyError):
+    """The ledger file was edited, rolled back or torn."""
+
+
+class DataError(DpbnError):
+    """For the custodian only: the private table does not fit the public schema."""

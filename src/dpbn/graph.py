@@ -1,0 +1,139 @@
+"""Directed acyclic graphs: Dag, Family, and the public facts read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dpbn.errors import StructureError
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A node with its parents. `names` is the axis order everywhere: parents in order, child last."""
+
+    child: str
+    parents: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.parents, self.child)
+
+
+@dataclass(frozen=True, slots=True)
+class Dag:
+    """A validated directed acyclic graph: nodes in a fixed order, and each node's ordered parents."""
+
+    nodes: tuple[str, ...]
+    parents: Mapping[str, tuple[str, ...]]
+    _order: tuple[str, ...] = field(init=False, repr=False, compare=False, hash=False)
+    _children: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        nodes = tuple(self.nodes)
+        known = set(nodes)
+        if len(known) != len(nodes):
+            raise StructureError(
+                f"nodes must be distinct, got {sorted({n for n in nodes if nodes.count(n) > 1})} twice"
+            )
+        stray = sorted(set(self.parents) - known)
+        if stray:
+            raise StructureError(f"parents must be given for known nodes only, got {stray}")
+        parents = {node: tuple(self.parents.get(node, ())) for node in nodes}
+        for node, its in parents.items():
+            unknown = [p for p in its if p not in known]
+            if unknown:
+                raise StructureError(f"parents of {node!r} must be nodes of the graph, got {unknown}")
+            if len(set(its)) != len(its):
+                raise StructureError(f"parents of {node!r} must be distinct, got {its}")
+        children: dict[str, list[str]] = {node: [] for node in nodes}
+        for node, its in parents.items():
+            for parent in its:
+                children[parent].append(node)
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "_children", {node: tuple(its) for node, its in children.items()})
+        object.__setattr__(self, "_order", self._topological_order())
+
+    def __hash__(self) -> int:
+        return hash((self.nodes, tuple(self.parents.items())))
+
+    def _topological_order(self) -> tuple[str, ...]:
+        waiting = {node: len(its) for node, its in self.parents.items()}
+        ready = [node for node in self.nodes if not waiting[node]]
+        for node in ready:  # grows while it is read
+            for child in self._children[node]:
+                waiting[child] -= 1
+                if not waiting[child]:
+                    ready.append(child)
+        if len(ready) != len(self.nodes):
+            raise StructureError(f"a graph must be acyclic, got the cycle {' -> '.join(self._cycle(set(ready)))}")
+        return tuple(ready)
+
+    def _cycle(self, sorted_out: set[str]) -> list[str]:
+        node = next(n for n in self.nodes if n not in sorted_out)
+        seen: list[str] = []
+        while node not in seen:  # every node left over has a parent left over: walk up until one repeats
+            seen.append(node)
+            node = next(p for p in self.parents[node] if p not in sorted_out)
+        return [node, *reversed(seen[seen.index(node) :])]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """A topological order (parents first), the same for equal graphs."""
+        return self._order
+
+    def children(self, node: str) -> tuple[str, ...]:
+        return self._children[node]
+
+    def family(self, node: str) -> Family:
+        return Family(node, self.parents[node])
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        return tuple(self.family(node) for node in self.nodes)
+
+    @property
+    def arcs(self) -> tuple[tuple[str, str], ...]:
+        return tuple((parent, node) for node in self.nodes for parent in self.parents[node])
+
+
+def heights(dag: Dag) -> dict[str, int]:
+    """h_i of the paper: the longest directed path from a node down to a leaf, in arcs."""
+    height: dict[str, int] = {}
+    for node in reversed(dag.order):
+        height[node] = max((height[child] + 1 for child in dag.children(node)), default=0)
+    return height
+
+
+def out_degrees(dag: Dag) -> dict[str, int]:
+    """o_i of the paper: the number of children."""
+    return {node: len(dag.children(node)) for node in dag.nodes}
+
+
+def ancestors(dag: Dag, nodes: Iterable[str]) -> frozenset[str]:
+    """`nodes` and everything above them."""
+    seen, stack = set(nodes), list(nodes)
+    while stack:
+        for parent in dag.parents[stack.pop()]:
+            if parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    return frozenset(seen)
+
+
+def markov_blanket(dag: Dag, node: str) -> frozenset[str]:
+    """Parents, children, and the children's other parents."""
+    blanket = set(dag.parents[node])
+    for child in dag.children(node):
+        blanket.update((child, *dag.parents[child]))
+    return frozenset(blanket - {node})
+
+
+def moral_graph(dag: Dag) -> dict[str, frozenset[str]]:
+    """Neighbours of each node once parents of a common child are married and directions dropped."""
+    neighbours: dict[str, set[str]] = {node: set() for node in dag.nodes}
+    for family in dag.families:
+        for name in family.names:
+            neighbours[name].update(other for other in family.names if other != name)
+    return {node: frozenset(its) for node, its in neighbours.items()}

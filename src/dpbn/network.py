@@ -1,0 +1,133 @@
+"""Structure = Schema + Dag; BayesianNetwork = Structure + CPTs. Immutable, validated, no algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.domain import Schema
+from dpbn.errors import StructureError
+from dpbn.graph import Dag, Family
+
+if TYPE_CHECKING:
+    import pandas
+
+ROW_SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Everything public before learning: the variables with their states, and the graph."""
+
+    schema: Schema
+    dag: Dag
+
+    def __post_init__(self) -> None:
+        missing = sorted(set(self.dag.nodes) ^ set(self.schema.names))
+        if missing:
+            raise StructureError(f"graph and schema must have the same nodes, got {missing} in only one of them")
+        if self.dag.nodes != self.schema.names:
+            object.__setattr__(self, "schema", Schema(tuple(self.schema[node] for node in self.dag.nodes)))
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.dag.nodes
+
+    def states(self, node: str) -> tuple[str, ...]:
+        return self.schema[node].states
+
+    def parents(self, node: str) -> tuple[str, ...]:
+        self.schema.position(node)
+        return self.dag.parents[node]
+
+    def family(self, node: str) -> Family:
+        self.schema.position(node)
+        return self.dag.family(node)
+
+    def shape(self, node: str) -> tuple[int, ...]:
+        """Shape of the CPT of `node`: parents in order, child last."""
+        return self.schema.shape(self.family(node).names)
+
+    def cells(self, node: str) -> int:
+        return self.schema.cells(self.family(node).names)
+
+
+@dataclass(frozen=True, eq=False)
+class BayesianNetwork:
+    """A structure with one CPT per node; CPT axes are parents in order, child last."""
+
+    structure: Structure
+    cpts: Mapping[str, NDArray[np.float64]]
+
+    def __post_init__(self) -> None:
+        wrong = sorted(set(self.cpts) ^ set(self.structure.nodes))
+        if wrong:
+            raise StructureError(
+                f"CPTs must be given for exactly the nodes of the structure, got a mismatch at {wrong}"
+            )
+        checked = {node: checked_cpt(self.structure, node, self.cpts[node]) for node in self.structure.nodes}
+        object.__setattr__(self, "cpts", checked)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.structure.nodes
+
+    def states(self, node: str) -> tuple[str, ...]:
+        return self.structure.states(node)
+
+    def parents(self, node: str) -> tuple[str, ...]:
+        return self.structure.parents(node)
+
+    def cpt(self, node: str) -> NDArray[np.float64]:
+        self.structure.schema.position(node)
+        return self.cpts[node]
+
+    @property
+    def free_parameters(self) -> int:
+        return sum(cpt.size // cpt.shape[-1] * (cpt.shape[-1] - 1) for cpt in self.cpts.values())
+
+    def sample(self, rows: int, seed: int | None = None) -> pandas.DataFrame:
+        """Rows drawn by ancestral sampling, as a pandas DataFrame of categoricals."""
+        from dpbn.sampling import sample
+
+        return sample(self, rows, seed)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BayesianNetwork):
+            return NotImplemented
+        return self.structure == other.structure and all(
+            np.array_equal(self.cpts[n], other.cpts[n]) for n in self.nodes
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        arcs, free = len(self.structure.dag.arcs), self.free_parameters
+        return f"BayesianNetwork({len(self.nodes)} nodes, {arcs} arcs, {free} free parameters)"
+
+
+def checked_cpt(structure: Structure, node: str, cpt: Any) -> NDArray[np.float64]:
+    """A read-only float64 copy of `cpt`, or an error naming the node and what is wrong with it."""
+    try:
+        array = np.array(cpt, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise StructureError(f"CPT of {node!r} must be an array of numbers, got {type(cpt).__name__}") from None
+    shape = structure.shape(node)
+    if array.shape != shape:
+        raise StructureError(
+            f"CPT of {node!r} must have shape {shape} (parents in order, child last), got {array.shape}"
+        )
+    wrong = array[~(np.isfinite(array) & (array >= 0))]
+    if wrong.size:
+        raise StructureError(f"CPT of {node!r} must hold finite probabilities >= 0, got {float(wrong[0])!r}")
+    sums = array.sum(axis=-1)
+    worst = float(np.max(np.abs(sums - 1.0), initial=0.0))
+    if worst > ROW_SUM_TOLERANCE:
+        row = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(sums - 1.0))), sums.shape))
+        raise StructureError(f"rows of the CPT of {node!r} must sum to 1, got {float(sums[row])!r} at row {row}")
+    array.setflags(write=False)
+    return array

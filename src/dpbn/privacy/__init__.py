@@ -1,0 +1,1 @@
+"""Randomness, accounting and the ledger: the only folder that draws noise."""

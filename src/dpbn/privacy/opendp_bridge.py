@@ -1,0 +1,53 @@
+"""The one module that touches OpenDP: exact integer samplers and their own privacy maps."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@lru_cache(maxsize=1)
+def _opendp() -> Any:
+    import opendp.prelude as opendp
+
+    opendp.enable_features("contrib")
+    return opendp
+
+
+@lru_cache(maxsize=4096)
+def _laplace(scale: float) -> Any:
+    opendp = _opendp()
+    return opendp.m.make_laplace(
+        opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64"), scale=scale
+    )
+
+
+@lru_cache(maxsize=4096)
+def _gaussian(scale: float) -> Any:
+    opendp = _opendp()
+    return opendp.m.make_gaussian(
+        opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64"), scale=scale
+    )
+
+
+def add_discrete_laplace(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+    """Every cell plus an independent discrete Laplace draw, in one call."""
+    return np.array(_laplace(scale)(counts.ravel().tolist()), dtype=np.int64).reshape(counts.shape)
+
+
+def add_discrete_gaussian(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+    """Every cell plus an independent discrete Gaussian draw, in one call."""
+    return np.array(_gaussian(scale)(counts.ravel().tolist()), dtype=np.int64).reshape(counts.shape)
+
+
+def laplace_epsilon(scale: float, l1_sensitivity: int) -> float:
+    """The epsilon that OpenDP's own privacy map charges."""
+    return float(_laplace(scale).map(l1_sensitivity))
+
+
+def gaussian_rho(scale: float, l2_sensitivity: float) -> float:
+    """The rho (zCDP) that OpenDP's own privacy map charges."""
+    return float(_gaussian(scale).map(l2_sensitivity))

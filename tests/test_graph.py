@@ -1,0 +1,26 @@
+"""The paper's 6-node example (A, B -> C -> D, E; D, E -> F): heights and degrees by hand."""
+
+import pytest
+
+from dpbn.errors import StructureError
+from dpbn.graph import Dag, ancestors, heights, markov_blanket, moral_graph, out_degrees
+
+
+def example() -> Dag:
+    return Dag(tuple("ABCDEF"), {"C": ("A", "B"), "D": ("C",), "E": ("C",), "F": ("D", "E")})
+
+
+def test_heights_and_degrees():
+    assert heights(example()) == {"A": 3, "B": 3, "C": 2, "D": 1, "E": 1, "F": 0}
+    assert out_degrees(example()) == {"A": 1, "B": 1, "C": 2, "D": 1, "E": 1, "F": 0}
+
+
+def test_neighbourhoods():
+    assert ancestors(example(), ["D"]) == {"A", "B", "C", "D"}
+    assert markov_blanket(example(), "D") == {"C", "F", "E"}
+    assert moral_graph(example())["A"] == {"B", "C"}
+
+
+def test_cycle_is_named():
+    with pytest.raises(StructureError, match="cycle"):
+        Dag(("a", "b", "c"), {"a": ("c",), "b": ("a",), "c": ("b",)})
