@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class Variable:
         cuts = tuple(float(cut) for cut in self.cut_points or ())
         object.__setattr__(self, "cut_points", cuts)
         regular = len(self.states) - (self.catch_all is not None and len(self.states) == len(cuts) + 2)
-        if any(not math.isfinite(c) for c in cuts) or any(a >= b for a, b in zip(cuts, cuts[1:], strict=False)):
+        if any(not math.isfinite(c) for c in cuts) or any(a >= b for a, b in itertools.pairwise(cuts)):
             raise StructureError(f"cut points of {self.name!r} must be finite and ascending, got {cuts}")
         if regular != len(cuts) + 1:
             raise StructureError(

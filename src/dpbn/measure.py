@@ -23,6 +23,7 @@ from dpbn.privacy.noise import Noise
 
 Names = tuple[str, ...]
 Table = NDArray[np.int64]
+_NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class CountSource(Protocol):
@@ -129,10 +130,9 @@ class Curator:
     ) -> tuple[Measurement, ...]:
         """Noisy tables for `requests`, on a Poisson sample of the records if `rate` is below 1."""
         sets = [request.names for request in requests]
-        sampled = rate < 1
-        tables = self._sampled(sets, rate) if sampled else self._source.counts(sets)
+        tables = self._source.counts(sets)  # fails, if it fails, before anything is charged
         blank = [
-            Measurement(r.names, np.zeros(0), r.mechanism, r.scale, self.loss(r), stage, self._sampling(rate, stage, i))
+            Measurement(r.names, _NOTHING, r.mechanism, r.scale, self.loss(r), stage, self._sampling(rate, stage, i))
             for i, r in enumerate(requests)
         ]
         spent = total_loss((*self.measurements, *blank), self.budget.delta)
@@ -141,6 +141,8 @@ class Curator:
         if not self._charged:
             self._charge()
             self._charged = True
+        if rate < 1:
+            tables = self._sampled(tables, rate)
         made = tuple(
             Measurement(b.names, self._noisy(tables[b.names], b), b.mechanism, b.scale, b.loss, b.stage, b.sampling)
             for b in blank
@@ -157,8 +159,8 @@ class Curator:
             return None
         return Sampling(rate, stage if self._source.can_sample_rows else f"{stage}/{index}")
 
-    def _sampled(self, sets: Sequence[Names], rate: Fraction) -> Mapping[Names, Table]:
+    def _sampled(self, tables: Mapping[Names, Table], rate: Fraction) -> Mapping[Names, Table]:
         if self._source.can_sample_rows:
-            return self._source.sampled_counts(sets, lambda rows: self._noise.keep(rows, rate))
-        full = self._source.counts(sets)  # an independent sample per table: thin every cell binomially
-        return {names: self._noise.thin(table, rate) for names, table in full.items()}
+            return self._source.sampled_counts(list(tables), lambda rows: self._noise.keep(rows, rate))
+        # an independent sample per table: thin every cell binomially
+        return {names: self._noise.thin(table, rate) for names, table in tables.items()}

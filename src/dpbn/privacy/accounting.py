@@ -40,3 +40,13 @@ def before_sampling(epsilon: float, rate: float) -> float:
     if rate >= 1:
         return epsilon
     return math.log1p(math.expm1(epsilon) / rate) * (1 - 8e-15)
+
+
+def gaussian_rho(scale: float, l2_sensitivity_squared: int) -> float:
+    """zCDP loss of discrete Gaussian noise of `scale`, as OpenDP's map charges it."""
+    return bridge.gaussian_rho(scale, math.nextafter(math.sqrt(l2_sensitivity_squared), math.inf))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The smallest epsilon known at which rho-zCDP implies (epsilon, delta)-DP (tight conversion)."""
+    return bridge.zcdp_epsilon(rho, delta)

@@ -33,6 +33,10 @@ class Noise(Protocol):
         """One independent Bernoulli(rate) per row, exactly."""
         ...
 
+    def thin(self, counts: Counts, rate: Fraction) -> Counts:
+        """Binomial(count, rate) per cell, exactly: what an independent Poisson sample would count."""
+        ...
+
 
 class SecureNoise:
     """Exact samplers on the operating system's randomness. Cannot be seeded."""
@@ -59,6 +63,10 @@ class SecureNoise:
             kept = np.concatenate([kept, words % np.uint64(denominator) < np.uint64(numerator)])
         return kept
 
+    def thin(self, counts: Counts, rate: Fraction) -> Counts:
+        thinned = [int(self.keep(int(count), rate).sum()) for count in counts.ravel()]
+        return np.array(thinned, dtype=np.int64).reshape(counts.shape)
+
 
 class InsecureNoise:
     """Fast and seedable: for experiments only. What it produces is stamped private=False."""
@@ -78,3 +86,6 @@ class InsecureNoise:
 
     def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
         return self._generator.random(rows) < float(rate)
+
+    def thin(self, counts: Counts, rate: Fraction) -> Counts:
+        return self._generator.binomial(counts, float(rate))

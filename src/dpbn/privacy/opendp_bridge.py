@@ -51,3 +51,14 @@ def laplace_epsilon(scale: float, l1_sensitivity: int) -> float:
 def gaussian_rho(scale: float, l2_sensitivity: float) -> float:
     """The rho (zCDP) that OpenDP's own privacy map charges."""
     return float(_gaussian(scale).map(l2_sensitivity))
+
+
+@lru_cache(maxsize=1024)
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """epsilon(delta) of rho-zCDP by OpenDP's own conversion."""
+    opendp = _opendp()
+    opendp.enable_features("honest-but-curious")
+    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64")
+    mechanism = opendp.c.make_zCDP_to_approxDP(opendp.m.make_gaussian(*space, scale=1.0))
+    sensitivity = float(np.nextafter(np.sqrt(2.0 * rho), np.inf))  # scale 1 has rho = sensitivity^2 / 2
+    return float(mechanism.map(sensitivity).epsilon(delta))
