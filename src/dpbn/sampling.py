@@ -29,9 +29,9 @@ def sample_codes(network: BayesianNetwork, rows: int, seed: int | None = None) -
             row *= size
             row += codes[parent]
         uniform = generator.random(rows)
-        code = np.zeros(rows, dtype=np.uint8 if cpt.shape[-1] <= 256 else np.int32)
+        code: NDArray[np.integer] = np.zeros(rows, dtype=np.uint8 if cpt.shape[-1] <= 256 else np.int32)
         for column in range(cumulative.shape[1]):
-            code += uniform >= cumulative[row, column]
+            code += (uniform >= cumulative[row, column]).astype(code.dtype)
         codes[node] = code
     return codes
 
