@@ -1,0 +1,1 @@
+"""How good is a learned network: metrics, baselines, experiments."""

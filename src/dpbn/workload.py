@@ -1,0 +1,54 @@
+"""Questions asked of a network: Query and Workload. Public: written down before any data is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dpbn.errors import QueryError
+from dpbn.network import Structure
+
+
+@dataclass(frozen=True)
+class Query:
+    """The joint distribution of `variables` given `evidence` (names to states)."""
+
+    variables: tuple[str, ...]
+    evidence: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.variables, str):
+            raise QueryError(f"variables of a query must be a sequence of names, got {self.variables!r}")
+        object.__setattr__(self, "variables", tuple(self.variables))
+        object.__setattr__(self, "evidence", dict(self.evidence))
+        if not self.variables:
+            raise QueryError("a query must ask for at least one variable, got none")
+        repeated = sorted(set(self.variables) & set(self.evidence))
+        if repeated or len(set(self.variables)) != len(self.variables):
+            raise QueryError(f"a variable must stand once in a query, got {repeated or self.variables}")
+
+    def __hash__(self) -> int:
+        return hash((self.variables, tuple(sorted(self.evidence.items()))))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everything the query mentions: variables, then evidence."""
+        return (*self.variables, *self.evidence)
+
+
+Workload = tuple[Query, ...]
+
+
+def checked_workload(structure: Structure, queries: Iterable[Query]) -> Workload:
+    """`queries` as a tuple, or an error naming what the structure does not know."""
+    workload = tuple(queries)
+    for query in workload:
+        if not isinstance(query, Query):
+            raise QueryError(f"a workload must hold queries, got {type(query).__name__}")
+        for name in query.names:
+            if name not in structure.schema:
+                raise QueryError(f"a query must name nodes of the network, got {name!r}")
+        for name, state in query.evidence.items():
+            if state not in structure.states(name):
+                raise QueryError(f"evidence on {name!r} must be one of {structure.states(name)}, got {state!r}")
+    return workload
