@@ -1,0 +1,45 @@
+"""Reading and writing whole files: a write is complete or did not happen."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from dpbn.errors import FormatError, InputError
+
+
+def write_atomically(path: str | Path, content: str | bytes) -> Path:
+    """Write to a temporary name beside `path`, flush to disk, then rename over it."""
+    path = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    if not path.parent.is_dir():
+        raise InputError(f"the folder of {str(path)!r} must exist")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return path
+
+
+def read_text(path: str | Path) -> str:
+    """The UTF-8 text of a file, or a typed error."""
+    path = Path(path)
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"a text file must be UTF-8, got byte {error.start} that is not", source=str(path)) from None
+    except OSError as error:
+        raise InputError(f"{str(path)!r} must be a readable file: {error.strerror}") from None

@@ -1,0 +1,139 @@
+"""Algorithm 1 of Roy Chowdhury, Rekatsinas, Jha (ICML 2020), as printed.
+
+Symbols: eps_B total budget · eps_I stage I budget · beta sampling rate · theta-hat, T-hat stage I
+estimate and noisy tables · delta_i error of a node's parameters (Eq. 10) · Delta_i sensitivity of
+its children to it (Eq. 6-7) · h_i height · o_i out-degree · W_i weight · eps*_i stage II share (Eq. 11).
+
+Readings (docs/method.md): `count_floor` bounds the noisy counts that delta_i divides by;
+`sensitivity="printed"` takes Eq. 6 literally (its sum over y is P(pa), whatever the child),
+`"contrast"` takes the absolute change of the child's distribution instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.errors import InputError
+from dpbn.graph import heights, out_degrees
+from dpbn.learn.learned import Learned
+from dpbn.learn.procedure1 import Parameters, compute_parameters
+from dpbn.learn.uniform import ROUNDING
+from dpbn.measure import Curator
+from dpbn.network import BayesianNetwork, Structure
+from dpbn.privacy import accounting
+
+Array = NDArray[np.float64]
+SENSITIVITIES = ("printed", "contrast")
+
+
+def learn_icml2020(
+    structure: Structure,
+    curator: Curator,
+    *,
+    prior: Mapping[str, Array],
+    public_cpts: Mapping[str, Array],
+    stage_one: float = 0.1,
+    sampling_rate: float = 0.1,
+    count_floor: float = 1.0,
+    sensitivity: str = "printed",
+) -> Learned:
+    """Stage I on a sample decides the shares of stage II; the two estimates are averaged."""
+    _check_options(stage_one, sampling_rate, count_floor, sensitivity)
+    nodes = [node for node in structure.nodes if node not in public_cpts]
+    if not nodes:
+        return Learned(dict(public_cpts), {})
+    epsilon = curator.budget.epsilon
+    epsilon_one = stage_one * epsilon
+    rate = Fraction(sampling_rate).limit_denominator(2**20)
+    on_sample = accounting.before_sampling(epsilon_one, float(rate)) if curator.amplifies else epsilon_one  # line 2
+    first_shares = dict.fromkeys(nodes, on_sample / len(nodes) * (1 - ROUNDING))
+    first = compute_parameters(structure, curator, first_shares, prior, stage="one", rate=rate)  # lines 3-4
+
+    estimate = BayesianNetwork(structure, {**first.cpts, **public_cpts})
+    errors = {node: parameter_error(first, node, count_floor) for node in nodes}  # line 6
+    effects = children_sensitivity(estimate, sensitivity)  # line 7
+    weights = node_weights(structure, effects)  # line 8
+    second_budget = (epsilon - epsilon_one) * (1 - ROUNDING)
+    second_shares = optimal_shares({n: weights[n] * errors[n] for n in nodes}, second_budget)  # lines 10-13
+    second = compute_parameters(structure, curator, second_shares, prior, stage="two")  # line 14
+
+    cpts = dict(public_cpts)
+    for node in nodes:  # lines 16-18
+        one, two = epsilon_one / len(nodes), second_shares[node]
+        cpts[node] = (one * first.cpts[node] + two * second.cpts[node]) / (one + two)
+    details = {
+        "stage_one_epsilon": epsilon_one,
+        "stage_two": second_shares,
+        "weights": {node: weights[node] for node in nodes},
+        "parameter_errors": errors,
+    }
+    return Learned(cpts, {node: epsilon_one / len(nodes) + second_shares[node] for node in nodes}, details)
+
+
+def parameter_error(parameters: Parameters, node: str, count_floor: float) -> float:
+    """delta_i, Eq. 10: mean over cells of theta * sqrt(1/T[pa]^2 + 1/T[x,pa]^2)."""
+    family = np.maximum(parameters.family_counts[node], count_floor)
+    parents = np.maximum(parameters.parent_counts[node], count_floor)[..., None]
+    return float(np.mean(parameters.cpts[node] * np.sqrt(parents**-2.0 + family**-2.0)))
+
+
+def children_sensitivity(network: BayesianNetwork, reading: str = "printed") -> dict[str, float]:
+    """Delta_i, Eq. 6-7: mean over parameters and children Y of (1/|Y|) sum_y dP[Y=y]/dtheta[x|pa]; 0 for leaves."""
+    dag = network.structure.dag
+    effect = _printed_effect if reading == "printed" else _contrast_effect
+    return {
+        node: float(np.mean([effect(network, node, child) for child in dag.children(node)]))
+        if dag.children(node)
+        else 0.0
+        for node in network.nodes
+    }
+
+
+def _printed_effect(network: BayesianNetwork, node: str, child: str) -> float:
+    """dP[y]/dtheta[x|pa] = P(y|x,pa) P(pa), so its sum over y is P(pa), whose mean over rows is 1/rows."""
+    rows = math.prod(network.cpt(node).shape[:-1])
+    return 1.0 / rows / len(network.states(child))
+
+
+def _contrast_effect(network: BayesianNetwork, node: str, child: str) -> float:
+    """Mean over parameters of (1/|Y|) P(pa) sum_y |P(y|x,pa) - P(y|pa)|: what the child really feels."""
+    from dpbn.inference import Inference
+
+    joint = Inference(network).query([*network.parents(node), node, child]).values
+    mass = joint.sum(axis=-1, keepdims=True)
+    given_both = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
+    parent_mass = joint.sum(axis=(-2, -1), keepdims=True)
+    given_parents = np.divide(
+        joint.sum(axis=-2, keepdims=True), parent_mass, out=np.zeros_like(joint[..., :1, :]), where=parent_mass > 0
+    )
+    change = np.abs(given_both - given_parents).sum(axis=-1) * parent_mass[..., 0]
+    return float(np.mean(change)) / len(network.states(child))
+
+
+def node_weights(structure: Structure, effects: Mapping[str, float]) -> dict[str, float]:
+    """W_i = (h_i + 1)(o_i + 1)(Delta_i + 1)."""
+    height, degree = heights(structure.dag), out_degrees(structure.dag)
+    return {node: (height[node] + 1) * (degree[node] + 1) * (effects[node] + 1) for node in structure.nodes}
+
+
+def optimal_shares(costs: Mapping[str, float], budget: float) -> dict[str, float]:
+    """Eq. 11: minimise sum cost_i / eps_i with sum eps_i = budget, so eps_i is proportional to sqrt(cost_i)."""
+    roots = {node: math.sqrt(cost) for node, cost in costs.items()}
+    total = math.fsum(roots.values())
+    return {node: budget * root / total for node, root in roots.items()}
+
+
+def _check_options(stage_one: float, sampling_rate: float, count_floor: float, sensitivity: str) -> None:
+    if not 0 < stage_one < 1:
+        raise InputError(f"stage_one must be a share in (0, 1), got {stage_one!r}")
+    if not 0 < sampling_rate <= 1:
+        raise InputError(f"sampling_rate must be in (0, 1], got {sampling_rate!r}")
+    if not count_floor > 0:
+        raise InputError(f"count_floor must be above 0, got {count_floor!r}")
+    if sensitivity not in SENSITIVITIES:
+        raise InputError(f"sensitivity must be one of {SENSITIVITIES}, got {sensitivity!r}")

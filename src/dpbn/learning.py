@@ -1,0 +1,167 @@
+"""`dpbn.learn`: data and structure in, release out. Checks first, then counts, charge, noise, estimate."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.data import open_source
+from dpbn.errors import InputError, PrivacyError
+from dpbn.learn.exact import learn_exact
+from dpbn.learn.icml2020 import learn_icml2020
+from dpbn.learn.learned import Learned
+from dpbn.learn.uniform import learn_uniform
+from dpbn.measure import Curator, total_loss
+from dpbn.network import BayesianNetwork, Structure, checked_cpt
+from dpbn.privacy.guarantee import Budget, Guarantee, Sensitivity
+from dpbn.privacy.noise import Noise, SecureNoise
+from dpbn.release import Release, structure_hash
+from dpbn.version import __version__
+
+if TYPE_CHECKING:
+    from dpbn.privacy.ledger import Ledger
+
+Array = NDArray[np.float64]
+METHODS: Mapping[str, Callable[..., Learned]] = {
+    "uniform": learn_uniform,
+    "icml2020": learn_icml2020,
+    "exact": learn_exact,
+}
+PURE = ("uniform", "icml2020")
+
+
+def learn(
+    data: Any,
+    structure: Structure | BayesianNetwork,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    *,
+    method: str = "uniform",
+    neighbors: str = "add-remove",
+    unit: str | None = None,
+    max_contributions: int = 1,
+    on_unknown: str = "error",
+    prior: float | Mapping[str, Any] | None = None,
+    public_cpts: Mapping[str, Any] | None = None,
+    workload: Any = None,
+    noise: Noise | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    **options: Any,
+) -> Release:
+    """Learn the CPTs of `structure` from the private table `data` under differential privacy.
+
+    Bad arguments and data that does not fit the schema raise before anything is charged or released.
+    With a `ledger` and a `dataset` name, (epsilon, delta) is charged before the first noise is drawn; a
+    run that fails after that stays charged and says so. `options` are the method's own.
+    """
+    structure = structure.structure if isinstance(structure, BayesianNetwork) else structure
+    learner = _learner(method, options, delta)
+    budget = Budget(epsilon, delta)
+    sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
+    priors = dirichlet_prior(structure, prior)
+    public = {node: checked_cpt(structure, node, cpt) for node, cpt in (public_cpts or {}).items()}
+    noise = noise or SecureNoise()
+    private = noise.private and method != "exact"
+    if unit is None and max_contributions != 1:
+        raise InputError(
+            f"max_contributions above 1 needs unit=, the column that names the person, got {max_contributions}"
+        )
+    _check_ledger(ledger, dataset, private)
+
+    source = open_source(data, structure, unit=unit, max_contributions=max_contributions, on_unknown=on_unknown)
+    entry: list[int] = []
+
+    def charge() -> None:
+        if ledger is not None and dataset is not None:
+            note = {"structure": structure_hash(structure), "method": method}
+            entry.append(ledger.charge(dataset, epsilon, delta, **note))
+
+    curator = Curator(source, noise, budget, sensitivity, charge)
+    try:
+        if method == "exact":
+            learned = learn_exact(structure, source, prior=priors, public_cpts=public)
+        else:
+            extra = {"workload": workload} if "workload" in inspect.signature(learner).parameters else {}
+            learned = learner(structure, curator, prior=priors, public_cpts=public, **extra, **options)
+        release = Release(
+            network=BayesianNetwork(structure, learned.cpts),
+            guarantee=_guarantee(curator, method, unit),
+            allocation=dict(learned.allocation),
+            private=private,
+            method=method,
+            measurements=curator.measurements,
+            on_unknown=on_unknown,
+            prior={node: np.asarray(alpha).tolist() for node, alpha in priors.items()},
+            public_nodes=tuple(public),
+            options=dict(options),
+            details=dict(learned.details),
+            library=f"dpbn {__version__}",
+        )
+    except BaseException as error:
+        if entry:
+            error.add_note(
+                f"the ledger was charged epsilon={epsilon} for {dataset!r} (entry {entry[0]}); it stays charged"
+            )
+        raise
+    if entry and ledger is not None:
+        ledger.record_release(entry[0], release.id)
+    return release
+
+
+def _learner(method: str, options: Mapping[str, Any], delta: float) -> Callable[..., Learned]:
+    if method not in METHODS:
+        raise InputError(f"method must be one of {sorted(METHODS)}, got {method!r}")
+    if method in PURE and delta:
+        raise InputError(f"delta must be 0 for method {method!r}, which is pure, got {delta!r}")
+    known = set(inspect.signature(METHODS[method]).parameters) - {
+        "structure",
+        "curator",
+        "source",
+        "prior",
+        "public_cpts",
+    }
+    stray = sorted(set(options) - known)
+    if stray:
+        raise InputError(f"options of method {method!r} must be among {sorted(known - {'workload'})}, got {stray}")
+    return METHODS[method]
+
+
+def _check_ledger(ledger: Ledger | None, dataset: str | None, private: bool) -> None:
+    if (ledger is None) != (dataset is None):
+        raise InputError("ledger and dataset must be given together")
+    if ledger is not None and not private:
+        raise PrivacyError("a ledger is for private releases only, got method 'exact' or insecure noise")
+
+
+def _guarantee(curator: Curator, method: str, unit: str | None) -> Guarantee:
+    gaussian = any(m.mechanism == "gaussian" for m in curator.measurements)
+    delta = curator.budget.delta if gaussian else 0.0
+    epsilon = math.inf if method == "exact" else total_loss(curator.measurements, delta)
+    sensitivity = curator.sensitivity
+    return Guarantee(epsilon, delta, sensitivity.neighbors, unit, sensitivity.max_contributions)
+
+
+def dirichlet_prior(structure: Structure, prior: float | Mapping[str, Any] | None) -> dict[str, Array]:
+    """Public pseudo-counts per node in the shape of its CPT, from one number or one entry per node."""
+    if prior is None:
+        return {}
+    entries = prior if isinstance(prior, Mapping) else dict.fromkeys(structure.nodes, prior)
+    result = {}
+    for node, alpha in entries.items():
+        shape = structure.shape(node)
+        try:
+            array = np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"prior of {node!r} must be a number or an array of shape {shape}, got {alpha!r}"
+            ) from None
+        if not np.isfinite(array).all() or (array < 0).any():
+            raise InputError(f"prior of {node!r} must be finite and >= 0, got {alpha!r}")
+        result[node] = array
+    return result

@@ -1,0 +1,211 @@
+"""What leaves the building: a network, its privacy statement, and the noisy measurements behind it.
+
+Nothing here depends on the private table except through the noise: no row count, no hash of the
+data, no time. One JSON file, versioned; `load_release` refuses anything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpbn.errors import DpbnError, FormatError
+from dpbn.files import read_text, write_atomically
+from dpbn.formats import project_json
+from dpbn.measure import Measurement, Sampling
+from dpbn.network import BayesianNetwork, Structure
+from dpbn.privacy.guarantee import Guarantee, Neighbors
+
+FORMAT, VERSION = "dpbn-release", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A learned network with everything a reader needs to trust it and to compute error bars."""
+
+    network: BayesianNetwork
+    guarantee: Guarantee
+    allocation: Mapping[str, float]
+    private: bool
+    method: str
+    measurements: tuple[Measurement, ...] = ()
+    on_unknown: str = "error"
+    prior: Mapping[str, Any] = field(default_factory=dict)
+    public_nodes: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    library: str = ""
+
+    @property
+    def structure(self) -> Structure:
+        return self.network.structure
+
+    @property
+    def id(self) -> str:
+        """SHA-256 of the release's content: names this release in the ledger."""
+        return hashlib.sha256(_dump(to_dict(self)).encode()).hexdigest()
+
+    @property
+    def statement(self) -> str:
+        """The guarantee in plain words, as Markdown."""
+        from dpbn.statement import privacy_statement
+
+        return privacy_statement(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write one JSON file, whole or not at all."""
+        return write_atomically(path, _dump(to_dict(self)) + "\n")
+
+    def __repr__(self) -> str:
+        kind = f"epsilon={self.guarantee.epsilon:g}" if self.private else "NOT PRIVATE"
+        return f"Release({self.method}, {kind}, {self.network!r})"
+
+
+def structure_hash(structure: Structure) -> str:
+    """SHA-256 of the public schema and graph."""
+    return hashlib.sha256(_dump(project_json.structure_to_dict(structure)).encode()).hexdigest()
+
+
+def to_dict(release: Release) -> dict[str, Any]:
+    """The release as plain JSON values."""
+    guarantee = release.guarantee
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "library": release.library,
+        "private": release.private,
+        "method": release.method,
+        "guarantee": {
+            "epsilon": guarantee.epsilon if math.isfinite(guarantee.epsilon) else None,
+            "delta": guarantee.delta,
+            "neighbors": str(guarantee.neighbors),
+            "unit": guarantee.unit,
+            "max_contributions": guarantee.max_contributions,
+        },
+        "on_unknown": release.on_unknown,
+        "allocation": dict(release.allocation),
+        "options": dict(release.options),
+        "prior": dict(release.prior),
+        "public_nodes": list(release.public_nodes),
+        "structure_sha256": structure_hash(release.structure),
+        "details": dict(release.details),
+        "network": project_json.network_to_dict(release.network),
+        "measurements": [_measurement_to_dict(m) for m in release.measurements],
+    }
+
+
+def _measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
+    sampling = measurement.sampling
+    return {
+        "names": list(measurement.names),
+        "mechanism": measurement.mechanism,
+        "scale": measurement.scale,
+        "loss": measurement.loss,
+        "stage": measurement.stage,
+        "sampling": None if sampling is None else {"rate": str(sampling.rate), "group": sampling.group},
+        "values": measurement.values.tolist(),
+    }
+
+
+def from_dict(document: Any) -> Release:
+    """A release from plain JSON values; FormatError if anything is missing, wrong or inconsistent."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
+        raise FormatError(f"a release file must say format {FORMAT!r}, version {VERSION}")
+    try:
+        network = project_json.network_from_dict(document["network"])
+        release = Release(
+            network=network,
+            guarantee=_guarantee(document["guarantee"]),
+            allocation={_node(network, node): _number(share) for node, share in document["allocation"].items()},
+            private=_boolean(document["private"]),
+            method=_text(document["method"]),
+            measurements=tuple(_measurement(network.structure, entry) for entry in document["measurements"]),
+            on_unknown=_text(document["on_unknown"]),
+            prior={_node(network, node): value for node, value in document["prior"].items()},
+            public_nodes=tuple(_node(network, node) for node in document["public_nodes"]),
+            options=dict(document["options"]),
+            details=dict(document["details"]),
+            library=_text(document["library"]),
+        )
+    except DpbnError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise FormatError(f"a release file must follow the schema, got {type(error).__name__}: {error}") from None
+    if document.get("structure_sha256") != structure_hash(network.structure):
+        raise FormatError("structure_sha256 of a release must match its structure, got another: the file was edited")
+    return release
+
+
+def _guarantee(entry: Any) -> Guarantee:
+    epsilon = math.inf if entry["epsilon"] is None else _number(entry["epsilon"])
+    unit = entry["unit"] if entry["unit"] is None else _text(entry["unit"])
+    contributions = entry["max_contributions"]
+    if isinstance(contributions, bool) or not isinstance(contributions, int) or contributions < 1:
+        raise FormatError(f"max_contributions must be a whole number >= 1, got {contributions!r}")
+    return Guarantee(epsilon, _number(entry["delta"]), Neighbors(entry["neighbors"]), unit, contributions)
+
+
+def _measurement(structure: Structure, entry: Any) -> Measurement:
+    names = tuple(entry["names"])
+    values = np.array(entry["values"])
+    if values.dtype.kind != "i" or values.shape != structure.schema.shape(names):
+        raise FormatError(
+            f"values of the measurement of {names} must be integers of shape {structure.schema.shape(names)}"
+        )
+    sampling = entry["sampling"]
+    if sampling is not None:
+        sampling = Sampling(Fraction(sampling["rate"]), _text(sampling["group"]))
+    if entry["mechanism"] not in ("laplace", "gaussian"):
+        raise FormatError(f"mechanism must be 'laplace' or 'gaussian', got {entry['mechanism']!r}")
+    scale, loss = _number(entry["scale"]), _number(entry["loss"])
+    return Measurement(names, values, entry["mechanism"], scale, loss, _text(entry["stage"]), sampling)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise FormatError(f"a budget, scale or loss must be a finite number >= 0, got {value!r}")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise FormatError(f"a text field of a release must be a string, got {value!r}")
+    return value
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise FormatError(f"'private' must be true or false, got {value!r}")
+    return value
+
+
+def _node(network: BayesianNetwork, name: str) -> str:
+    network.structure.schema.position(name)
+    return name
+
+
+def _dump(document: Any) -> str:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False)
+
+
+def load_release(path: str | Path) -> Release:
+    """Read a release written by `Release.save`; anything else is refused."""
+    try:
+        document = json.loads(read_text(path), parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise FormatError(error.msg, source=str(path), line=error.lineno, column=error.colno) from None
+    except RecursionError:
+        raise FormatError("a release file must not nest this deep", source=str(path)) from None
+    return from_dict(document)
+
+
+def _no_constant(name: str) -> float:
+    raise FormatError(f"numbers of a release must be finite, got {name}")
