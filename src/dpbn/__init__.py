@@ -1,13 +1,50 @@
-"""Differentially private Bayesian networks: learn, release, ask."""
+"""Differentially private Bayesian networks: learn, release, ask.
 
-from dpbn.domain import Schema, Variable
-from dpbn.formats import load_network
-from dpbn.graph import Dag, Family
-from dpbn.learning import learn
-from dpbn.network import BayesianNetwork, Structure
-from dpbn.privacy.noise import InsecureNoise, SecureNoise
-from dpbn.release import Release, load_release
+Names load on first use, so that `import dpbn` and the command line start at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpbn.domain import Schema, Variable
+    from dpbn.formats import load_network
+    from dpbn.graph import Dag, Family
+    from dpbn.learning import learn
+    from dpbn.network import BayesianNetwork, Structure
+    from dpbn.privacy.noise import InsecureNoise, SecureNoise
+    from dpbn.release import Release, load_release
+
 from dpbn.version import __version__
+
+# The public surface: name -> module. tests/test_surface.py pins it.
+_HOME = {
+    "BayesianNetwork": "dpbn.network",
+    "Dag": "dpbn.graph",
+    "Family": "dpbn.graph",
+    "InsecureNoise": "dpbn.privacy.noise",
+    "Release": "dpbn.release",
+    "Schema": "dpbn.domain",
+    "SecureNoise": "dpbn.privacy.noise",
+    "Structure": "dpbn.network",
+    "Variable": "dpbn.domain",
+    "learn": "dpbn.learning",
+    "load_network": "dpbn.formats",
+    "load_release": "dpbn.release",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dpbn' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 __all__ = [
     "BayesianNetwork",

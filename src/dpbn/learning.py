@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dpbn.data import open_source
 from dpbn.errors import InputError, PrivacyError
-from dpbn.learn.exact import learn_exact
-from dpbn.learn.icml2020 import learn_icml2020
-from dpbn.learn.learned import Learned
-from dpbn.learn.uniform import learn_uniform
+from dpbn.learners.exact import learn_exact
+from dpbn.learners.icml2020 import learn_icml2020
+from dpbn.learners.learned import Learned
+from dpbn.learners.uniform import learn_uniform
 from dpbn.measure import Curator, total_loss
 from dpbn.network import BayesianNetwork, Structure, checked_cpt
 from dpbn.privacy.guarantee import Budget, Guarantee, Sensitivity

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.learn.learned import Learned
-from dpbn.learn.procedure1 import compute_parameters
+from dpbn.learners.learned import Learned
+from dpbn.learners.procedure1 import compute_parameters
 from dpbn.measure import Curator
 from dpbn.network import Structure
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from dpbn.errors import InputError
 from dpbn.graph import heights, out_degrees
-from dpbn.learn.learned import Learned
-from dpbn.learn.procedure1 import Parameters, compute_parameters
-from dpbn.learn.uniform import ROUNDING
+from dpbn.learners.learned import Learned
+from dpbn.learners.procedure1 import Parameters, compute_parameters
+from dpbn.learners.uniform import ROUNDING
 from dpbn.measure import Curator
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy import accounting

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.learn.mutual_consistency import make_consistent
+from dpbn.learners.mutual_consistency import make_consistent
 from dpbn.measure import Curator, Measurement, Request
 from dpbn.network import Structure
 from dpbn.privacy import accounting

@@ -6,9 +6,9 @@ from scipy import optimize
 
 import dpbn
 from dpbn.graph import Dag
-from dpbn.learn.icml2020 import children_sensitivity, node_weights, optimal_shares, parameter_error
-from dpbn.learn.mutual_consistency import intersection_closure, make_consistent, project
-from dpbn.learn.procedure1 import Parameters, normalised, normalised_rows
+from dpbn.learners.icml2020 import children_sensitivity, node_weights, optimal_shares, parameter_error
+from dpbn.learners.mutual_consistency import intersection_closure, make_consistent, project
+from dpbn.learners.procedure1 import Parameters, normalised, normalised_rows
 from dpbn.network import BayesianNetwork, Structure
 
 
