@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpbn.domain import Schema, Variable
-    from dpbn.formats import load_network
+    from dpbn.formats import load_network, load_structure, write_network
     from dpbn.graph import Dag, Family
     from dpbn.learning import learn
     from dpbn.network import BayesianNetwork, Structure
@@ -31,6 +31,8 @@ _HOME = {
     "learn": "dpbn.learning",
     "load_network": "dpbn.formats",
     "load_release": "dpbn.release",
+    "load_structure": "dpbn.formats",
+    "write_network": "dpbn.formats",
 }
 
 
@@ -60,4 +62,6 @@ __all__ = [
     "learn",
     "load_network",
     "load_release",
+    "load_structure",
+    "write_network",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,11 @@ from dpbn.errors import StructureError
 def _text(subject: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise StructureError(f"{subject} must be a non-empty string, got {value!r}")
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:  # half a surrogate pair: no file could hold it
+            raise StructureError(f"{subject} must be valid Unicode, got {value!r}") from None
     return value
 
 
@@ -42,7 +48,7 @@ class Variable:
         for state in self.states:
             _text(f"a state of {self.name!r}", state)
         if len(set(self.states)) != len(self.states):
-            repeated = sorted({s for s in self.states if self.states.count(s) > 1})
+            repeated = sorted(state for state, times in Counter(self.states).items() if times > 1)
             raise StructureError(f"states of {self.name!r} must be distinct, got {repeated} twice")
         if self.column is not None:
             _text(f"the column of {self.name!r}", self.column)
@@ -95,10 +101,9 @@ class Schema:
                 raise StructureError(f"a schema must hold Variables, got {type(variable).__name__}")
         positions = {variable.name: i for i, variable in enumerate(variables)}
         if len(positions) != len(variables):
-            names = [variable.name for variable in variables]
-            raise StructureError(
-                f"variable names must be distinct, got {sorted({n for n in names if names.count(n) > 1})} twice"
-            )
+            times = Counter(variable.name for variable in variables)
+            twice = sorted(name for name, count in times.items() if count > 1)
+            raise StructureError(f"variable names must be distinct, got {twice} twice")
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "_positions", positions)
 

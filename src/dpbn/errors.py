@@ -23,7 +23,7 @@ class FormatError(InputError):
     def __init__(self, message: str, *, source: str = "", line: int = 0, column: int = 0):
         where = ":".join(str(part) for part in (source, line or "", column or "") if part != "")
         super().__init__(f"{where}: {message}" if where else message)
-        self.source, self.line, self.column = source, line, column
+        self.reason, self.source, self.line, self.column = message, source, line, column
 
 
 class TooLargeError(InputError):

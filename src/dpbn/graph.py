@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -33,9 +34,8 @@ class Dag:
         nodes = tuple(self.nodes)
         known = set(nodes)
         if len(known) != len(nodes):
-            raise StructureError(
-                f"nodes must be distinct, got {sorted({n for n in nodes if nodes.count(n) > 1})} twice"
-            )
+            twice = sorted(node for node, times in Counter(nodes).items() if times > 1)
+            raise StructureError(f"nodes must be distinct, got {twice} twice")
         stray = sorted(set(self.parents) - known)
         if stray:
             raise StructureError(f"parents must be given for known nodes only, got {stray}")
@@ -72,11 +72,11 @@ class Dag:
 
     def _cycle(self, sorted_out: set[str]) -> list[str]:
         node = next(n for n in self.nodes if n not in sorted_out)
-        seen: list[str] = []
+        seen: dict[str, int] = {}
         while node not in seen:  # every node left over has a parent left over: walk up until one repeats
-            seen.append(node)
+            seen[node] = len(seen)
             node = next(p for p in self.parents[node] if p not in sorted_out)
-        return [node, *reversed(seen[seen.index(node) :])]
+        return [node, *reversed(list(seen)[seen[node] :])]
 
     @property
     def order(self) -> tuple[str, ...]:

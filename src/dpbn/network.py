@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.errors import StructureError
+from dpbn.errors import StructureError, TooLargeError
 from dpbn.graph import Dag, Family
 
 if TYPE_CHECKING:
     import pandas
 
 ROW_SUM_TOLERANCE = 1e-6
+MAX_TABLE_CELLS = 10**7
+MAX_TOTAL_CELLS = 10**8
+MAX_TABLE_AXES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,27 @@ class Structure:
 
     def cells(self, node: str) -> int:
         return self.schema.cells(self.family(node).names)
+
+
+def check_cells(structure: Structure) -> None:
+    """Refuse family tables over 10^7 cells, or 10^8 in all, before anything is allocated."""
+    total = 0
+    for node in structure.nodes:
+        axes = len(structure.parents(node)) + 1
+        if axes > MAX_TABLE_AXES:  # numpy's limit; only parents with a single state get past the one below
+            raise TooLargeError(f"{node!r} must have fewer than {MAX_TABLE_AXES} parents, got {axes - 1}")
+        cells = structure.cells(node)
+        total += cells
+        if cells > MAX_TABLE_CELLS:
+            raise TooLargeError(
+                f"the family table of {node!r} must have at most {MAX_TABLE_CELLS:,} cells, got {cells:,}: "
+                "give it fewer parents or merge states"
+            )
+    if total > MAX_TOTAL_CELLS:
+        raise TooLargeError(
+            f"the family tables must have at most {MAX_TOTAL_CELLS:,} cells in all, got {total:,}: "
+            "give the nodes fewer parents or merge states"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,21 +4,70 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
+from types import ModuleType
 
+from dpbn.domain import Schema
 from dpbn.errors import FormatError, InputError
-from dpbn.formats import project_json
-from dpbn.network import BayesianNetwork
+from dpbn.formats import bif, files, project_json
+from dpbn.network import BayesianNetwork, Structure
 
 BUNDLED = ("alarm", "asia", "cancer", "child", "earthquake", "sachs", "survey")
+BY_EXTENSION: dict[str, ModuleType] = {".bif": bif, ".json": project_json}
 
 
 def load_network(source: str | Path) -> BayesianNetwork:
-    """A bundled network by name, or a file by its extension."""
+    """A bundled network by name, or a file by its extension, which may be followed by .gz."""
+    reader, text = _opened(source)
+    try:
+        network: BayesianNetwork = reader.read(text)
+    except FormatError as error:
+        raise _located(error, source) from None
+    return network
+
+
+def load_structure(source: str | Path | Structure | BayesianNetwork, schema: Schema | None = None) -> Structure:
+    """The structure of a bundled network, a file (CPTs may be absent), or a model string `[a][b|a]` over `schema`."""
+    if isinstance(source, Structure):
+        return source
+    if isinstance(source, BayesianNetwork):
+        return source.structure
+    reader, text = _opened(source)
+    try:
+        structure: Structure = reader.read_structure(text)
+    except FormatError as error:
+        raise _located(error, source) from None
+    return structure
+
+
+def write_network(network: BayesianNetwork, path: str | Path) -> None:
+    """Write a network in the format its extension names; the file appears whole or not at all."""
+    target = Path(path)
+    writer = _by_extension(target)
+    try:
+        files.write_text(target, writer.write(network))
+    except FormatError as error:
+        raise _located(error, path) from None
+
+
+def _opened(source: str | Path) -> tuple[ModuleType, str]:
+    if not isinstance(source, (str, Path)):
+        raise InputError(f"a network must be a bundled name or a path, got {type(source).__name__}")
     if str(source) in BUNDLED:
-        return project_json.read((resources.files("dpbn.formats") / "networks" / f"{source}.json").read_text("utf-8"))
+        return project_json, (resources.files("dpbn.formats") / "networks" / f"{source}.json").read_text("utf-8")
     path = Path(source)
-    if path.suffix != ".json":
-        raise FormatError(f"extension must be .json, got {path.suffix!r}", source=str(source))
-    if not path.exists():
-        raise InputError(f"a network must be a bundled name {BUNDLED} or an existing file, got {str(source)!r}")
-    return project_json.read(path.read_text("utf-8"))
+    if not path.suffix and not path.exists():
+        raise InputError(f"a network must be one of the bundled {', '.join(BUNDLED)} or a file, got {str(source)!r}")
+    return _by_extension(path), files.read_text(path)
+
+
+def _by_extension(path: Path) -> ModuleType:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    suffix = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    if suffix not in BY_EXTENSION:
+        known = ", ".join(BY_EXTENSION)
+        raise FormatError(f"extension must be one of {known}, or one of them and .gz, got {path.name!r}")
+    return BY_EXTENSION[suffix]
+
+
+def _located(error: FormatError, source: str | Path) -> FormatError:
+    return FormatError(error.reason, source=str(source), line=error.line, column=error.column)

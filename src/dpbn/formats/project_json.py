@@ -1,16 +1,30 @@
-"""The project's own versioned JSON: a network, or a structure alone (no "cpts")."""
+"""The project's own versioned JSON: a network, or a structure alone (no "cpts").
+
+    {"format": "dpbn-network", "version": 1,
+     "variables": [{"name": ..., "states": [...], "parents": [...],
+                    optional "cut_points": [...], "column": ..., "catch_all": ...}, ...],
+     "cpts": {name: nested lists, parents in order, child last}}
+
+Other keys at the top are left alone, so that a document may carry more than a network.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpbn.domain import Schema, Variable
 from dpbn.errors import FormatError
+from dpbn.formats.tables import checked_rows
 from dpbn.graph import Dag
-from dpbn.network import BayesianNetwork, Structure
+from dpbn.network import BayesianNetwork, Structure, check_cells
 
 FORMAT, VERSION = "dpbn-network", 1
+_KEYS = frozenset({"name", "states", "parents", "cut_points", "column", "catch_all"})
 
 
 def structure_to_dict(structure: Structure) -> dict[str, Any]:
@@ -27,21 +41,64 @@ def structure_to_dict(structure: Structure) -> dict[str, Any]:
 
 
 def structure_from_dict(document: Any) -> Structure:
+    """The structure in a decoded document; every way of being malformed is a typed error."""
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
         raise FormatError(f"a network file must say format {FORMAT!r}, version {VERSION}")
-    variables, parents = [], {}
-    for entry in document["variables"]:
-        variables.append(
-            Variable(
-                entry["name"],
-                tuple(entry["states"]),
-                cut_points=entry.get("cut_points"),
-                column=entry.get("column"),
-                catch_all=entry.get("catch_all"),
-            )
-        )
-        parents[entry["name"]] = tuple(entry["parents"])
+    entries = document.get("variables")
+    if not isinstance(entries, list):
+        raise FormatError(f"'variables' must be a list, got {_kind(entries)}")
+    variables: list[Variable] = []
+    parents: dict[str, tuple[str, ...]] = {}
+    for number, entry in enumerate(entries):
+        variable, its_parents = _variable(entry, f"variables[{number}]")
+        variables.append(variable)
+        parents[variable.name] = its_parents
     return Structure(Schema(tuple(variables)), Dag(tuple(v.name for v in variables), parents))
+
+
+def _variable(entry: Any, subject: str) -> tuple[Variable, tuple[str, ...]]:
+    if not isinstance(entry, dict):
+        raise FormatError(f"{subject} must be an object, got {_kind(entry)}")
+    unknown = sorted(set(entry) - _KEYS)
+    if unknown:
+        raise FormatError(f"{subject} must have no keys but {sorted(_KEYS)}, got {unknown}")
+    name = entry.get("name")
+    if not isinstance(name, str):
+        raise FormatError(f"{subject}.name must be a string, got {_kind(name)}")
+    cut_points = entry.get("cut_points")
+    if cut_points is not None:
+        if not isinstance(cut_points, list) or any(type(cut) not in (int, float) for cut in cut_points):
+            raise FormatError(f"{subject}.cut_points must be a list of numbers, got {_kind(cut_points)}")
+        try:
+            cut_points = tuple(float(cut) for cut in cut_points)
+        except OverflowError:
+            raise FormatError(f"{subject}.cut_points must be finite, got a number too large") from None
+    variable = Variable(
+        name,
+        _strings(entry.get("states"), f"{subject}.states"),
+        cut_points=cut_points,
+        column=_optional_string(entry.get("column"), f"{subject}.column"),
+        catch_all=_optional_string(entry.get("catch_all"), f"{subject}.catch_all"),
+    )
+    return variable, _strings(entry.get("parents"), f"{subject}.parents")
+
+
+def _strings(value: Any, subject: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise FormatError(f"{subject} must be a list of strings, got {_kind(value)}")
+    return tuple(value)
+
+
+def _optional_string(value: Any, subject: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise FormatError(f"{subject} must be a string, got {_kind(value)}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    """A JSON value's kind in words: the value itself may be huge."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "nothing"}
+    return names.get(type(value), "a number")
 
 
 def network_to_dict(network: BayesianNetwork) -> dict[str, Any]:
@@ -51,15 +108,78 @@ def network_to_dict(network: BayesianNetwork) -> dict[str, Any]:
 
 
 def network_from_dict(document: Any) -> BayesianNetwork:
-    return BayesianNetwork(structure_from_dict(document), document["cpts"])
+    """The network in a decoded document; every way of being malformed is a typed error."""
+    structure = structure_from_dict(document)
+    cpts = document.get("cpts")
+    if not isinstance(cpts, dict):
+        raise FormatError(f"'cpts' must be an object with one CPT per variable, got {_kind(cpts)}")
+    wrong = sorted(set(cpts) ^ set(structure.nodes))
+    if wrong:
+        raise FormatError(f"'cpts' must have exactly one CPT per variable, got a mismatch at {wrong[0]!r}")
+    check_cells(structure)
+    return BayesianNetwork(structure, {node: _cpt(structure, node, cpts[node]) for node in structure.nodes})
+
+
+def _cpt(structure: Structure, node: str, nested: Any) -> NDArray[np.float64]:
+    """Nested lists to an array, one axis at a time, so that no shape of input is left to numpy's guessing."""
+    shape = structure.shape(node)
+    level: list[Any] = [nested]
+    for size in shape:
+        if any(type(part) is not list or len(part) != size for part in level):
+            raise FormatError(f"CPT of {node!r} must be nested lists of shape {shape}, got another shape")
+        level = list(itertools.chain.from_iterable(level))
+    kinds = set(map(type, level))
+    if not kinds <= {int, float}:
+        raise FormatError(
+            f"CPT of {node!r} must hold numbers, got {_kind(next(v for v in level if type(v) in kinds - {int, float}))}"
+        )
+    try:
+        table = np.array(level, dtype=np.float64).reshape(shape)
+    except OverflowError:
+        raise FormatError(f"CPT of {node!r} must hold probabilities, got a number too large") from None
+    return checked_rows(structure, node, table)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise FormatError(f"numbers must be finite, got {name}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise FormatError("the keys of an object must be distinct, got one twice")
+    return made
+
+
+def decode(text: str) -> Any:
+    """JSON text as plain values, strictly: no repeated keys, no NaN, and only FormatError when malformed."""
+    try:
+        return json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise FormatError(error.msg, line=error.lineno, column=error.colno) from None
+    except RecursionError:
+        raise FormatError("lists and objects must be nested less deeply") from None
+    except FormatError:
+        raise
+    except ValueError as error:  # an integer of thousands of digits
+        raise FormatError(f"JSON must hold ordinary numbers, got: {error}") from None
 
 
 def read(text: str) -> BayesianNetwork:
-    try:
-        return network_from_dict(json.loads(text))
-    except json.JSONDecodeError as error:
-        raise FormatError(error.msg, line=error.lineno, column=error.colno) from None
+    """The network in a JSON text."""
+    return network_from_dict(decode(text))
+
+
+def read_structure(text: str) -> Structure:
+    """The structure in a JSON text, with or without CPTs."""
+    return structure_from_dict(decode(text))
 
 
 def write(network: BayesianNetwork) -> str:
+    """JSON text that reads back to an equal network."""
     return json.dumps(network_to_dict(network), ensure_ascii=False) + "\n"
+
+
+def write_structure(structure: Structure) -> str:
+    """JSON text of a structure alone."""
+    return json.dumps(structure_to_dict(structure), ensure_ascii=False) + "\n"
