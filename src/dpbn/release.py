@@ -19,7 +19,7 @@ import numpy as np
 
 from dpbn.errors import DpbnError, FormatError
 from dpbn.files import read_text, write_atomically
-from dpbn.formats import project_json
+from dpbn.formats import load_network, project_json
 from dpbn.measure import Measurement, Sampling
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.guarantee import Guarantee, Neighbors
@@ -209,3 +209,10 @@ def load_release(path: str | Path) -> Release:
 
 def _no_constant(name: str) -> float:
     raise FormatError(f"numbers of a release must be finite, got {name}")
+
+
+def load_model(source: str | Path) -> Release | BayesianNetwork:
+    """A release if the file is one, else a network: by bundled name or by extension."""
+    if str(source).endswith(".json") and Path(source).exists() and f'"{FORMAT}"' in read_text(source)[:200]:
+        return load_release(source)
+    return load_network(source)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from dpbn.errors import QueryError
+from dpbn.errors import FormatError, QueryError
+from dpbn.files import read_text
 from dpbn.network import Structure
 
 
@@ -52,3 +55,19 @@ def checked_workload(structure: Structure, queries: Iterable[Query]) -> Workload
             if state not in structure.states(name):
                 raise QueryError(f"evidence on {name!r} must be one of {structure.states(name)}, got {state!r}")
     return workload
+
+
+def read_workload(path: str | Path, structure: Structure) -> Workload:
+    """A JSON list of {"variables": [...], "evidence": {...}} as a checked workload."""
+    try:
+        entries = json.loads(read_text(path))
+        queries = [Query(tuple(entry["variables"]), dict(entry.get("evidence", {}))) for entry in entries]
+    except json.JSONDecodeError as error:
+        raise FormatError(error.msg, source=str(path), line=error.lineno, column=error.colno) from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, QueryError):
+            raise
+        raise FormatError(
+            'a workload must be a list of {"variables": [...], "evidence": {...}}', source=str(path)
+        ) from None
+    return checked_workload(structure, queries)

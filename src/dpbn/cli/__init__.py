@@ -1,0 +1,101 @@
+"""The command line: one command per job, the same words as the library. Commands add no ability.
+
+Exit code 0 done, 1 refused with a reason, 2 wrong usage. Each command lives in its own module and is
+imported when it is called, so that `dpbn --help` starts at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from dpbn.errors import DpbnError
+from dpbn.version import __version__
+
+# command -> (module, one line of help)
+COMMANDS = {
+    "learn": ("dpbn.cli.learn", "Learn a network's probabilities from a private table and release them."),
+    "query": ("dpbn.cli.ask", "Ask for a marginal or conditional distribution."),
+    "map": ("dpbn.cli.ask", "Ask for the most probable states of some or all nodes."),
+    "predict": ("dpbn.cli.ask", "Predict one node for every row of a table."),
+    "sample": ("dpbn.cli.files", "Draw synthetic rows, with evidence if wanted."),
+    "convert": ("dpbn.cli.files", "Convert a network or release between file formats."),
+    "inspect": ("dpbn.cli.files", "Show what a network, structure or release holds."),
+    "ledger": ("dpbn.cli.ledger", "Open, show and check the privacy ledger."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            if close:
+                error.message += f" Did you mean {close[0]!r}?"
+            raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="dpbn")
+def dpbn() -> None:
+    """Differentially private Bayesian networks: learn, release, ask.
+
+    \b
+    dpbn learn patients.parquet alarm --epsilon 1 -o alarm.release.json
+    dpbn query alarm.release.json HR --given BP=LOW
+    """
+
+
+def main() -> None:
+    """Run a command; errors become one line, never a traceback (set DPBN_DEBUG=1 to see one)."""
+    try:
+        dpbn(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("stopped: nothing further was done", err=True)
+        sys.exit(1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except DpbnError as error:
+        _tell(f"{error}", error)
+    except KeyboardInterrupt as error:
+        _tell("interrupted", error)
+    except OSError as error:
+        _tell(f"{error.strerror or type(error).__name__}: {error.filename or ''}", error)
+    except Exception as error:  # the message may quote private rows: name the kind only
+        _tell(f"internal error ({type(error).__name__}); set DPBN_DEBUG=1 for a traceback, which may show data", error)
+
+
+def _tell(message: str, error: BaseException) -> None:
+    if os.environ.get("DPBN_DEBUG"):
+        raise error
+    click.echo(f"error: {message}", err=True)
+    for note in getattr(error, "__notes__", ()):
+        click.echo(f"note: {note}", err=True)
+    sys.exit(1)
