@@ -50,8 +50,8 @@ class LazyGroup(click.Group):
             from difflib import get_close_matches
 
             close = get_close_matches(args[0], COMMANDS, n=1)
-            if close:
-                error.message += f" Did you mean {close[0]!r}?"
+            if close and "Did you mean" not in error.message:
+                raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -73,7 +73,7 @@ def dpbn() -> None:
 def main() -> None:
     """Run a command; errors become one line, never a traceback (set DPBN_DEBUG=1 to see one)."""
     try:
-        dpbn(standalone_mode=False)
+        dpbn(prog_name="dpbn", standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("stopped: nothing further was done", err=True)
         sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -71,7 +72,7 @@ def inspect(source: str | None, schema_from: str | None, output: str | None, as_
     release = model if isinstance(model, Release) else None
     network = release.network if release else model
     assert not isinstance(network, Release)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "node": node,
             "states": list(network.states(node)),
@@ -90,7 +91,8 @@ def inspect(source: str | None, schema_from: str | None, output: str | None, as_
         + ((f"{r['epsilon']:.4f}" if r["epsilon"] is not None else "public",) if release else ())
         for r in rows
     ]
-    print_table(["node", "parents", "states", *(["epsilon"] if release else [])], shown, title=repr(network))
+    click.echo(repr(network))
+    print_table(["node", "parents", "states", *(["epsilon"] if release else [])], shown)
 
 
 def _write_schema(structure: str, output: str | None) -> None:
