@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from dpbn.data.memory import CodeSource
-from dpbn.errors import DataError
-from dpbn.measure import CountSource
+from dpbn.data.matching import matchings
+from dpbn.data.packing import MAX_TABLE_CELLS, MAX_TOTAL_CELLS, check_sizes
+from dpbn.data.rows import Reader, Reading, RowSource
+from dpbn.errors import InputError
 from dpbn.network import Structure
+
+__all__ = ["MAX_TABLE_CELLS", "MAX_TOTAL_CELLS", "check_sizes", "open_source"]
 
 
 def open_source(
@@ -19,13 +20,30 @@ def open_source(
     unit: str | None = None,
     max_contributions: int = 1,
     on_unknown: str = "error",
-) -> CountSource:
-    """Check `data` against the public schema and make it countable (pandas only, for now)."""
-    codes = {}
-    for variable in structure.schema:
-        column = data[variable.source_column].astype("category").cat.set_categories(list(variable.states))
-        code = column.cat.codes.to_numpy()
-        if (code < 0).any():
-            raise DataError(f"column {variable.source_column!r} must hold states of {variable.name!r} only")
-        codes[variable.name] = code.astype(np.int64)
-    return CodeSource(structure.schema, codes)
+) -> RowSource:
+    """Make `data` countable: check options and column names now, read values only when counts are asked for."""
+    if isinstance(max_contributions, bool) or not isinstance(max_contributions, int) or max_contributions < 1:
+        raise InputError(f"max_contributions must be a whole number >= 1, got {max_contributions!r}")
+    if unit is None and max_contributions != 1:
+        raise InputError(f"max_contributions must be 1 without a unit column, got {max_contributions}")
+    if unit is not None and (not isinstance(unit, str) or not unit):
+        raise InputError(f"unit must be the name of a column, got {unit!r}")
+    reading = Reading(structure.schema, matchings(structure.schema, on_unknown), on_unknown, unit, max_contributions)
+    return RowSource(_reader(data), reading)
+
+
+def _reader(data: Any) -> Reader:
+    """The reader for this kind of table, told by its module: no engine is imported to find out."""
+    from dpbn.data import memory
+
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(data).__mro__}
+    if ("pandas", "DataFrame") in kinds:
+        return memory.PandasReader(data)
+    if ("pyarrow", "Table") in kinds:
+        return memory.ArrowReader(data)
+    if ("polars", "DataFrame") in kinds:
+        return memory.PolarsReader(data)
+    kind = type(data)
+    raise InputError(
+        f"data must be a table, a path or a query of a known engine, got {kind.__module__}.{kind.__name__}"
+    )

@@ -1,32 +1,92 @@
-"""Counting integer codes held in memory."""
+"""Tables already in memory: pandas, polars, pyarrow, and plain state codes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpbn.domain import Schema
-from dpbn.measure import Names, Table
+from dpbn.data.rows import Block
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 
-class CodeSource:
-    """Columns of state codes, one array per variable, all of one length."""
+class ArrowReader:
+    in_memory = True
 
-    can_sample_rows = True
+    def __init__(self, table: pa.Table):
+        self._table = table
 
-    def __init__(self, schema: Schema, codes: Mapping[str, NDArray[np.integer]]):
-        self._schema, self._codes = schema, codes
+    @property
+    def columns(self) -> Sequence[str]:
+        return self._table.column_names
 
-    def counts(self, sets: Sequence[Names]) -> dict[Names, Table]:
-        return {names: self._count(names, slice(None)) for names in sets}
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        yield Block(self._table.num_rows, {name: self._table.column(name) for name in names})
 
-    def sampled_counts(self, sets: Sequence[Names], keep: Callable[[int], NDArray[np.bool_]]) -> dict[Names, Table]:
-        mask = keep(len(next(iter(self._codes.values()))))
-        return {names: self._count(names, mask) for names in sets}
 
-    def _count(self, names: Names, rows: slice | NDArray[np.bool_]) -> Table:
-        shape = self._schema.shape(names)
-        flat = np.ravel_multi_index([self._codes[name][rows].astype(np.int64) for name in names], shape)
-        return np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape).astype(np.int64)
+class PandasReader:
+    in_memory = True
+
+    def __init__(self, frame: pandas.DataFrame):
+        self._frame = frame
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return list(self._frame.columns)
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        yield Block(len(self._frame), _Columns({name: self._frame[name] for name in names}))
+
+
+class _Columns(dict[str, Any]):
+    """Converts a column when it is asked for, so that only one is held twice at a time."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _from_pandas(super().__getitem__(name))
+
+
+def _from_pandas(series: pandas.Series) -> Any:
+    try:
+        return pa.array(series, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return series.to_numpy(dtype=object)  # values of several kinds in one column
+
+
+class PolarsReader:
+    in_memory = True
+
+    def __init__(self, frame: polars.DataFrame):
+        self._frame = frame
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return self._frame.columns
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        yield Block(self._frame.height, {name: self._frame.get_column(name).to_arrow() for name in names})
+
+
+class CodesReader:
+    """Columns of state codes, as `dpbn.sampling.sample_codes` makes them: dictionary columns without copying."""
+
+    in_memory = True
+
+    def __init__(self, states: Mapping[str, Sequence[str]], codes: Mapping[str, NDArray[np.integer]]):
+        self._states, self._codes = states, codes
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return list(self._codes)
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        columns = {
+            name: pa.DictionaryArray.from_arrays(pa.array(self._codes[name]), pa.array(list(self._states[name])))
+            for name in names
+        }
+        yield Block(len(columns[names[0]]) if names else 0, columns)

@@ -1,0 +1,124 @@
+"""How raw values become states: one public rule per variable, the same in every engine.
+
+A variable with labels only:
+- text matches the label it equals;
+- a number matches the label written as an equal decimal number (1 and 1.0 match "1", "1.0" or "01");
+- a boolean matches the label "true" or "false" in any case.
+A variable with cut points: a number falls into its interval; text and booleans match labels as above.
+Anything else, NaN and missing values included, is unknown; what happens then is the policy's business.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.domain import Schema, Variable
+from dpbn.errors import InputError, StructureError
+
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"[+-]?\d+")
+
+POLICIES = ("error", "drop", "catch_all")
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The rule for one variable, and the state that takes its unknown values (None: they stay unknown)."""
+
+    variable: Variable
+    catch_all: int | None
+
+    @property
+    def column(self) -> str:
+        return self.variable.source_column
+
+    @property
+    def cuts(self) -> NDArray[np.float64] | None:
+        return None if self.variable.cut_points is None else np.array(self.variable.cut_points, dtype=np.float64)
+
+    @property
+    def texts(self) -> Mapping[str, int]:
+        return {state: code for code, state in enumerate(self.variable.states)}
+
+    @property
+    def numbers(self) -> Mapping[int | float, int]:
+        """Labels that are decimal numbers; whole ones are kept as exact integers."""
+        found: dict[int | float, int] = {}
+        for code, state in enumerate(self.variable.states):
+            if not _DECIMAL.fullmatch(state):
+                continue
+            number = int(state) if _WHOLE.fullmatch(state) else float(state)
+            if isinstance(number, float) and number.is_integer():
+                number = int(number)
+            if number in found:
+                same = self.variable.states[found[number]]
+                raise StructureError(
+                    f"labels of {self.variable.name!r} must be different numbers to match a column of numbers, "
+                    f"got {same!r} and {state!r}"
+                )
+            found[number] = code
+        return found
+
+    @property
+    def booleans(self) -> Mapping[bool, int]:
+        found: dict[bool, int] = {}
+        for code, state in enumerate(self.variable.states):
+            if state.lower() in ("true", "false"):
+                found.setdefault(state.lower() == "true", code)
+        return found
+
+    def code(self, value: Any) -> int | None:
+        """The code of one Python value, None if unknown. The array forms elsewhere agree with this one."""
+        if isinstance(value, (bool, np.bool_)):
+            return self.booleans.get(bool(value))
+        if isinstance(value, str):
+            return self.texts.get(value)
+        try:
+            number = int(value) if isinstance(value, (int, np.integer)) else float(value)
+        except (TypeError, ValueError):
+            return None
+        if isinstance(number, float) and math.isnan(number):
+            return None
+        if self.cuts is not None:
+            return int(np.searchsorted(self.cuts, float(number), side="right"))
+        return self.numbers.get(number)
+
+    def written(self, field: str) -> int | None:
+        """The code of a field of a text file, which has no types: as text first, then as what it is written like."""
+        number = float(field) if _DECIMAL.fullmatch(field.strip()) else None
+        if number is not None and self.cuts is not None:
+            return self.code(number)
+        if field in self.texts:
+            return self.texts[field]
+        if number is not None:
+            return self.code(int(field) if _WHOLE.fullmatch(field.strip()) else number)
+        if field.lower() in ("true", "false"):
+            return self.code(field.lower() == "true")
+        return None
+
+
+def matchings(schema: Schema, on_unknown: str) -> tuple[Matching, ...]:
+    """One rule per variable of `schema`, in its order."""
+    if not isinstance(on_unknown, str) or not on_unknown:
+        raise InputError(f"on_unknown must be 'error', 'drop' or a declared catch-all state, got {on_unknown!r}")
+    declared = sorted({variable.catch_all for variable in schema if variable.catch_all is not None})
+    if on_unknown == "catch_all" and not declared:
+        raise InputError("on_unknown='catch_all' must have a variable that declares a catch_all state, got none")
+    if on_unknown not in POLICIES and on_unknown not in declared:
+        raise InputError(
+            f"on_unknown must be 'error', 'drop' or a declared catch-all state {tuple(declared)}, got {on_unknown!r}"
+        )
+    return tuple(Matching(variable, _catch_all(variable, on_unknown)) for variable in schema)
+
+
+def _catch_all(variable: Variable, on_unknown: str) -> int | None:
+    if variable.catch_all is None or on_unknown in ("error", "drop"):
+        return None
+    return variable.index(variable.catch_all) if on_unknown in ("catch_all", variable.catch_all) else None

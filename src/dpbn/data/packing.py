@@ -1,0 +1,126 @@
+"""Which tables to count together: families packed into superset tables, and limits on their sizes.
+
+A superset is counted once and summed down to each requested set it covers. Supersets stay inside
+`dpbn.data`: only requested tables leave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.domain import Schema
+from dpbn.errors import InputError, TooLargeError
+
+Names = tuple[str, ...]
+Table = NDArray[np.int64]
+
+MAX_TABLE_CELLS = 10**7
+MAX_TOTAL_CELLS = 10**8
+PACKED_CELLS = 1024  # a superset's counters should stay in the first-level cache
+
+
+@dataclass(frozen=True)
+class Group:
+    """A superset of attributes (axes in this order) and the requested sets summed down from it."""
+
+    names: Names
+    shape: tuple[int, ...]
+    sets: tuple[Names, ...]
+
+    @property
+    def cells(self) -> int:
+        return math.prod(self.shape)
+
+    def tables(self, superset: Table) -> dict[Names, Table]:
+        """The requested tables, given the counts of the superset."""
+        tables = {}
+        for names in self.sets:
+            rest = tuple(axis for axis, name in enumerate(self.names) if name not in names)
+            kept = [name for name in self.names if name in names]
+            summed = np.asarray(superset.sum(axis=rest, dtype=np.int64))
+            axes = [kept.index(name) for name in names]
+            tables[names] = summed.transpose(axes).copy(order="C")
+        return tables
+
+
+def check_sizes(schema: Schema, sets: Iterable[Names]) -> None:
+    """Refuse tables too large to count and publish, from public sizes alone."""
+    total = 0
+    for names in dict.fromkeys(sets):
+        cells = schema.cells(names)
+        if cells > MAX_TABLE_CELLS:
+            raise TooLargeError(
+                f"the table over {_listed(names)} must have at most {MAX_TABLE_CELLS:,} cells, "
+                f"got {cells:,}: give its node fewer parents, or merge states of {_widest(schema, names)!r}"
+            )
+        total += cells
+    if total > MAX_TOTAL_CELLS:
+        raise TooLargeError(
+            f"all tables together must have at most {MAX_TOTAL_CELLS:,} cells, got {total:,}: "
+            f"merge states or drop parents of the largest families"
+        )
+
+
+def _listed(names: Names) -> str:
+    return "(" + ", ".join(names[:8]) + (f" and {len(names) - 8} more)" if len(names) > 8 else ")")
+
+
+def _widest(schema: Schema, names: Names) -> str:
+    return max(names, key=lambda name: schema[name].size)
+
+
+def checked_sets(schema: Schema, sets: Sequence[Names]) -> tuple[Names, ...]:
+    """`sets` as distinct tuples of known, distinct names whose tables are not too large."""
+    checked = tuple(dict.fromkeys(tuple(names) for names in sets))
+    for names in checked:
+        if len(set(names)) != len(names):
+            raise InputError(f"an attribute set must have distinct names, got {names}")
+        schema.shape(names)
+    check_sizes(schema, checked)
+    return checked
+
+
+def pack(schema: Schema, sets: Sequence[Names], limit: int = PACKED_CELLS) -> tuple[Group, ...]:
+    """Greedy packing: each set, largest first, joins the group it shares most with while that stays within `limit`.
+
+    The work of a group is one index step per column and one increment per row, so what is shared is
+    saved. Ties go to the smaller union; a set larger than `limit` is a group of its own.
+    """
+    sizes = {variable.name: variable.size for variable in schema}
+    unions: list[set[str]] = []
+    cells: list[int] = []
+    members: list[list[Names]] = []
+    for names in sorted(sets, key=lambda names: -schema.cells(names)):
+        best, best_key = -1, (-1, 0)
+        for position, union in enumerate(unions):
+            new = [name for name in names if name not in union]
+            size = cells[position] * math.prod(sizes[name] for name in new)
+            key = (len(names) - len(new), -size)
+            if (size <= limit or not new) and key > best_key:
+                best, best_key = position, key
+        if best < 0:
+            unions.append(set(names))
+            cells.append(schema.cells(names))
+            members.append([names])
+        else:
+            unions[best].update(names)
+            cells[best] = -best_key[1]
+            members[best].append(names)
+    groups = []
+    for union, its in zip(unions, members, strict=True):
+        ordered = tuple(sorted(union, key=schema.position))
+        groups.append(Group(ordered, schema.shape(ordered), tuple(its)))
+    return tuple(groups)
+
+
+def spread(groups: Sequence[Group], supersets: Sequence[Table], sets: Sequence[Names]) -> Mapping[Names, Table]:
+    """The requested tables in the order of `sets`."""
+    tables: dict[Names, Table] = {}
+    for group, superset in zip(groups, supersets, strict=True):
+        tables.update(group.tables(superset))
+    return {names: tables[names] for names in sets}

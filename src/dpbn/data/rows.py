@@ -1,0 +1,151 @@
+"""Rows from any columnar reader -> codes -> counts: in memory, or streamed block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.data.encode import Codes, code_dtype, encode, unknown_mark
+from dpbn.data.kernel import Tally
+from dpbn.data.matching import Matching
+from dpbn.data.packing import Names, Table, checked_sets, pack, spread
+from dpbn.data.units import UnitBound
+from dpbn.domain import Schema
+from dpbn.errors import DataError
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some records: the number of them, and their raw columns by name (Arrow arrays, or sequences of objects)."""
+
+    rows: int
+    columns: Mapping[str, Any]
+
+
+class Reader(Protocol):
+    """One kind of table. `blocks` may be called again and yields the same records each time."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the codes may be kept as well."""
+        ...
+
+    @property
+    def columns(self) -> Sequence[str]: ...
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]: ...
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is public about reading a table: schema, rule per variable, policy, unit bound."""
+
+    schema: Schema
+    matchings: tuple[Matching, ...]
+    on_unknown: str
+    unit: str | None = None
+    max_contributions: int = 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns needed, each once."""
+        unit = () if self.unit is None else (self.unit,)
+        return tuple(dict.fromkeys((*(matching.column for matching in self.matchings), *unit)))
+
+    def check_columns(self, present: Sequence[str]) -> None:
+        """Refuse a table that lacks a column, or has one twice."""
+        names = list(present)
+        missing = [name for name in self.columns if name not in names]
+        if missing:
+            raise DataError(
+                f"the table must have a column for every variable, got {len(names)} columns without {missing[:10]}"
+                + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+            )
+        twice = [name for name in self.columns if names.count(name) > 1]
+        if twice:
+            raise DataError(f"the table must have each column once, got {twice[:10]} several times")
+
+    def refuse(self, unknown: Mapping[str, int], rows: int) -> None:
+        """Tell the custodian which columns hold how many unknown values. Never prints a value."""
+        found = {column: int(count) for column, count in unknown.items() if count}
+        if not found:
+            return
+        told = ", ".join(f"{column!r}: {count}" for column, count in list(found.items())[:10])
+        more = f" and {len(found) - 10} more columns" if len(found) > 10 else ""
+        raise DataError(
+            f"columns must hold values of the declared domains only (on_unknown={self.on_unknown!r}), "
+            f"got missing or undeclared values in {told}{more}, of {rows} records"
+        )
+
+
+class RowSource:
+    """Counts over a reader's records. Codes are kept if the reader's table is in memory anyway."""
+
+    can_sample_rows = True
+
+    def __init__(self, reader: Reader, reading: Reading):
+        reading.check_columns(reader.columns)
+        self._reader, self._reading = reader, reading
+        self._kept: tuple[Codes, ...] | None = None
+        self._positions = {name: position for position, name in enumerate(reading.schema.names)}
+
+    def counts(self, sets: Sequence[Names]) -> Mapping[Names, Table]:
+        """Contingency tables over `sets`, axes in the order of the names."""
+        return self._count(sets, lambda codes: codes)
+
+    def sampled_counts(self, sets: Sequence[Names], keep: Callable[[int], NDArray[np.bool_]]) -> Mapping[Names, Table]:
+        """Counts over one sample of the records that count at all: `keep(rows)` is asked once per block."""
+        return self._count(sets, lambda codes: np.compress(keep(codes.shape[1]), codes, axis=1))
+
+    def _count(self, sets: Sequence[Names], choose: Callable[[Codes], Codes]) -> Mapping[Names, Table]:
+        sets = checked_sets(self._reading.schema, sets)
+        groups = pack(self._reading.schema, sets)
+        tally = Tally(groups, self._positions)
+        for codes in self._codes():
+            tally.add(choose(codes))
+        return spread(groups, tally.supersets, sets)
+
+    def _codes(self) -> Iterator[Codes]:
+        if not self._reader.in_memory:
+            yield from known_codes(self._reader, self._reading)
+            return
+        if self._kept is None:
+            self._kept = tuple(known_codes(self._reader, self._reading))
+        yield from self._kept
+
+
+def known_codes(reader: Reader, reading: Reading) -> Iterator[Codes]:
+    """Code matrices of the records that count: units bounded first, then unknown values dealt with.
+
+    The bound looks at unit and position only. Under "error" every record is checked, also those the
+    bound leaves out, so that the same table is always refused.
+    """
+    dtype = code_dtype(reading.schema)
+    mark = unknown_mark(dtype)
+    bound = None if reading.unit is None else UnitBound(reading.unit, reading.max_contributions)
+    unknown = dict.fromkeys(reading.columns, 0)
+    rows = 0
+    for block in reader.blocks(reading.columns):
+        rows += block.rows
+        codes = np.empty((len(reading.matchings), block.rows), dtype=dtype)
+        kept: NDArray[np.bool_] | None = None
+        if bound is not None:
+            kept, without = bound.keep(block.columns[bound.column], block.rows)
+            unknown[bound.column] += without
+        for matching, out in zip(reading.matchings, codes, strict=True):
+            encode(block.columns[matching.column], matching, out)
+            if not out.size or int(out.max()) < matching.variable.size:
+                continue
+            strange = out == mark
+            if matching.catch_all is not None:
+                out[strange] = matching.catch_all
+            else:
+                unknown[matching.column] += int(strange.sum())
+                kept = ~strange if kept is None else kept & ~strange
+        yield codes if kept is None or kept.all() else np.compress(kept, codes, axis=1)
+    if reading.on_unknown != "drop":
+        reading.refuse(unknown, rows)

@@ -1,0 +1,56 @@
+"""At most k records per unit, chosen by position alone.
+
+A unit's kept records are its first k in the order the table is read. Which they are depends on that
+unit's own records only, so adding or removing a unit changes no other unit's choice, and moves every
+table by at most k. Attribute values play no part.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+class UnitBound:
+    """Counts the records seen of every unit; memory grows with the number of units, not of records."""
+
+    def __init__(self, column: str, limit: int):
+        self.column, self._limit = column, limit
+        self._seen: dict[Any, int] = {}
+
+    def keep(self, values: Any, rows: int) -> tuple[NDArray[np.bool_], int]:
+        """Which of the next records to keep, and how many have no unit (those are not kept)."""
+        numbers, ids = _factorized(values)
+        present = numbers >= 0
+        earlier = np.fromiter((self._seen.get(unit, 0) for unit in ids), dtype=np.int64, count=len(ids))
+        order = np.argsort(numbers, kind="stable")
+        ranks = np.empty(rows, dtype=np.int64)
+        ordered = numbers[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if rows else np.zeros(0, dtype=np.int64)
+        lengths = np.diff(np.r_[starts, rows])
+        ranks[order] = np.arange(rows) - np.repeat(starts, lengths)
+        kept = present.copy()
+        kept[present] = earlier[numbers[present]] + ranks[present] < self._limit
+        totals = np.bincount(numbers[present], minlength=len(ids))
+        self._seen.update((unit, int(before + now)) for unit, before, now in zip(ids, earlier, totals, strict=True))
+        return kept, int(rows - present.sum())
+
+
+def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
+    """Dense numbers of the units (-1 if missing) and the units they stand for."""
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        numbers, ids = pd.factorize(np.asarray(values, dtype=object))
+        return numbers.astype(np.int64), list(ids)
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_floating(array.type):
+        numbers, ids = pd.factorize(array.to_numpy(zero_copy_only=False))
+        return numbers.astype(np.int64), ids.tolist()
+    coded = array.dictionary_encode()
+    indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return indices, coded.dictionary.to_pylist()

@@ -1,0 +1,84 @@
+"""One person moves every table by at most the declared sensitivity, and some person moves it by exactly that."""
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpbn.data import open_source
+from dpbn.domain import Schema, Variable
+from dpbn.graph import Dag
+from dpbn.network import Structure
+from dpbn.privacy.guarantee import Sensitivity
+
+VARIABLES = (Variable("x", ("a", "b", "c")), Variable("y", ("low", "high"), cut_points=(0.5,)))
+STRUCTURE = Structure(Schema(VARIABLES), Dag(("x", "y"), {"y": ("x",)}))
+SETS = [("x",), ("y",), ("x", "y"), ()]
+
+value = st.tuples(st.sampled_from(["a", "b", "c", "odd", None]), st.sampled_from([0.0, 0.5, 1.0, None]))
+records = st.lists(st.tuples(st.integers(0, 4), value), max_size=12)
+THOROUGH = settings(deadline=None, max_examples=50, derandomize=True)
+
+
+def counted(rows, **options):
+    table = pa.table(
+        {
+            "unit": pa.array([unit for unit, _ in rows], pa.int64()),
+            "x": pa.array([x for _, (x, _) in rows], pa.string()),
+            "y": pa.array([y for _, (_, y) in rows], pa.float64()),
+        }
+    )
+    return open_source(table, STRUCTURE, on_unknown="drop", **options).counts(SETS)
+
+
+def distance(first, second):
+    return max(int(np.abs(first[names] - second[names]).sum()) for names in SETS)
+
+
+@THOROUGH
+@given(records, value, st.integers(0, 12))
+def test_adding_a_record(rows, extra, place):
+    place = min(place, len(rows))
+    larger = [*rows[:place], (9, extra), *rows[place:]]
+    assert distance(counted(rows), counted(larger)) <= Sensitivity().l1
+
+
+@THOROUGH
+@given(records, value)
+def test_replacing_a_record(rows, other):
+    rows = [*rows, (9, ("a", 0.0))]
+    assert distance(counted(rows), counted([*rows[:-1], (9, other)])) <= Sensitivity("replace").l1
+
+
+@THOROUGH
+@given(records, st.lists(st.tuples(value, st.integers(0, 12)), min_size=1, max_size=9), st.integers(1, 3))
+def test_adding_a_unit_with_many_rows_scattered_over_the_table(rows, theirs, limit):
+    larger = list(rows)
+    for its, place in theirs:
+        larger.insert(min(place, len(larger)), (9, its))
+    bound = {"unit": "unit", "max_contributions": limit}
+    assert distance(counted(rows, **bound), counted(larger, **bound)) <= Sensitivity(max_contributions=limit).l1
+
+
+@THOROUGH
+@given(records, st.lists(value, min_size=1, max_size=9), st.lists(value, max_size=9), st.integers(1, 3))
+def test_replacing_a_unit(rows, mine, other, limit):
+    bound = {"unit": "unit", "max_contributions": limit}
+    first = counted([*rows, *((9, its) for its in mine)], **bound)
+    second = counted([*((9, its) for its in other), *rows], **bound)
+    assert distance(first, second) <= Sensitivity("replace", limit).l1
+
+
+def test_the_bounds_are_attained():
+    rows = [(1, ("a", 0.0))]
+    assert distance(counted(rows), counted([])) == Sensitivity().l1
+    assert distance(counted(rows), counted([(1, ("b", 0.0))])) == Sensitivity("replace").l1
+    bound = {"unit": "unit", "max_contributions": 3}
+    many, others = [(1, ("a", 0.0))] * 5, [(1, ("b", 1.0))] * 5
+    assert distance(counted(many, **bound), counted([], **bound)) == Sensitivity(max_contributions=3).l1
+    assert distance(counted(many, **bound), counted(others, **bound)) == Sensitivity("replace", 3).l1
+
+
+def test_without_the_bound_a_unit_moves_the_table_further():
+    """The tests above would notice a missing bound."""
+    assert distance(counted([(1, ("a", 0.0))] * 5), counted([])) == 5

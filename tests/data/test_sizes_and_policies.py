@@ -1,0 +1,113 @@
+"""Limits, policies and refusals that do not depend on the engine."""
+
+import itertools
+import time
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dpbn.data import open_source
+from dpbn.data.packing import pack
+from dpbn.domain import Schema, Variable
+from dpbn.errors import DataError, InputError, StructureError, TooLargeError
+from dpbn.formats import load_network
+from dpbn.graph import Dag
+from dpbn.network import Structure
+
+
+def independent(*variables: Variable) -> Structure:
+    names = tuple(variable.name for variable in variables)
+    return Structure(Schema(variables), Dag(names, {}))
+
+
+def test_too_large_tables_are_refused_fast_and_before_any_row_is_read():
+    variables = [Variable(f"v{i}", tuple(map(str, range(100)))) for i in range(40)]
+    structure = independent(*variables)
+
+    class Untouchable(pd.DataFrame):
+        def __getitem__(self, key):
+            raise AssertionError("a value was read")
+
+    source = open_source(Untouchable(columns=list(structure.nodes)), structure)
+    begin = time.perf_counter()
+    with pytest.raises(TooLargeError, match=r"at most 10,000,000 cells, got 100,000,000: .*merge states"):
+        source.counts([("v0", "v1", "v2", "v3")])
+    with pytest.raises(TooLargeError, match=r"at most 100,000,000 cells, got 101,000,000"):
+        source.counts(list(itertools.combinations(structure.nodes, 3))[:101])
+    assert time.perf_counter() - begin < 0.1
+
+
+def test_limits_are_inclusive():
+    structure = independent(Variable("a", tuple(map(str, range(10_000)))), Variable("b", tuple(map(str, range(1000)))))
+    table = pa.table({"a": ["9999"], "b": ["0"]})
+    assert open_source(table, structure).counts([("a", "b")])[("a", "b")][9999, 0] == 1
+
+
+def test_alarm_packs_into_nine_groups_that_cover_every_family():
+    structure = load_network("alarm").structure
+    sets = [family.names for family in structure.dag.families]
+    groups = pack(structure.schema, sets)
+    assert len(groups) == 9
+    assert sorted(names for group in groups for names in group.sets) == sorted(sets)
+    assert all(set(names) <= set(group.names) for group in groups for names in group.sets)
+    assert max(group.cells for group in groups) <= 1024
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"on_unknown": "other"}, "a declared catch-all state"),
+        ({"on_unknown": "catch_all"}, "declares a catch_all state, got none"),
+        ({"on_unknown": None}, "got None"),
+        ({"max_contributions": 2}, "must be 1 without a unit"),
+        ({"unit": "p", "max_contributions": 0}, "whole number >= 1, got 0"),
+        ({"unit": "p", "max_contributions": True}, "got True"),
+        ({"unit": ""}, "name of a column"),
+    ],
+)
+def test_bad_options_are_refused_at_once(options, message):
+    with pytest.raises(InputError, match=message):
+        open_source(pd.DataFrame({"x": ["a"], "p": [1]}), independent(Variable("x", ("a", "b"))), **options)
+
+
+def test_a_variable_without_catch_all_still_refuses_unknown_values():
+    structure = independent(Variable("x", ("a", "other"), catch_all="other"), Variable("y", ("a", "b")))
+    source = open_source(pd.DataFrame({"x": ["?"], "y": ["?"]}), structure, on_unknown="other")
+    with pytest.raises(DataError, match="in 'y': 1, of 1 records"):
+        source.counts([("x",)])
+
+
+def test_missing_repeated_and_mistyped_columns():
+    structure = independent(Variable("x", ("a", "b")))
+    with pytest.raises(DataError, match=r"got 1 columns without \['x'\]"):
+        open_source(pd.DataFrame({"z": ["a"]}), structure)
+    with pytest.raises(DataError, match="several times"):
+        open_source(pd.DataFrame([["a", "b"]], columns=["x", "x"]), structure)
+    with pytest.raises(DataError, match="text, numbers or booleans, got type timestamp"):
+        open_source(pd.DataFrame({"x": pd.to_datetime(["2020-01-01"])}), structure).counts([("x",)])
+    with pytest.raises(InputError, match=r"got builtins\.dict"):
+        open_source({"x": ["a"]}, structure)
+
+
+def test_two_labels_of_one_number_cannot_match_numbers():
+    structure = independent(Variable("x", ("1", "1.0")))
+    assert open_source(pd.DataFrame({"x": ["1.0"]}), structure).counts([("x",)])[("x",)].tolist() == [0, 1]
+    with pytest.raises(StructureError, match="different numbers"):
+        open_source(pd.DataFrame({"x": [1]}), structure).counts([("x",)])
+
+
+def test_a_column_of_several_kinds_follows_the_same_rule():
+    structure = independent(Variable("x", ("1", "true", "b", "other"), catch_all="other"))
+    frame = pd.DataFrame({"x": pd.Series([1, 1.0, "1", True, "b", None, 2, [1], False], dtype=object)})
+    counts = open_source(frame, structure, on_unknown="other").counts([("x",)])
+    assert counts[("x",)].tolist() == [3, 1, 1, 4]
+
+
+def test_sampling_masks_records():
+    frame = load_network("asia").sample(100, seed=1)
+    source = open_source(frame, load_network("asia").structure)
+    half = source.sampled_counts([("asia", "smoke")], lambda rows: pd.Series(range(rows)).to_numpy() < 50)
+    first = open_source(frame.iloc[:50], load_network("asia").structure).counts([("asia", "smoke")])
+    assert source.can_sample_rows
+    assert half[("asia", "smoke")].tolist() == first[("asia", "smoke")].tolist()
