@@ -86,7 +86,7 @@ def test_consistency_leaves_every_shared_marginal_equal(name):
     random = np.random.default_rng(2)
     tables = {n: (structure.family(n).names, normalised(random.random(structure.shape(n)))) for n in structure.nodes}
     weights = {n: float(random.random() + 0.1) for n in structure.nodes}
-    consistent = make_consistent(structure.schema, tables, weights)
+    consistent = make_consistent(tables, weights)
     for a in structure.nodes:
         for b in structure.nodes:
             shared = tuple(sorted(set(tables[a][0]) & set(tables[b][0])))
@@ -95,9 +95,8 @@ def test_consistency_leaves_every_shared_marginal_equal(name):
 
 
 def test_consistency_weights_the_average():
-    schema = dpbn.Schema((dpbn.Variable("a", ("0", "1")), dpbn.Variable("b", ("0", "1"))))
     tables = {"a": (("a",), np.array([0.2, 0.8])), "b": (("a", "b"), np.array([[0.3, 0.3], [0.2, 0.2]]))}
-    consistent = make_consistent(schema, tables, {"a": 3.0, "b": 1.0})
+    consistent = make_consistent(tables, {"a": 3.0, "b": 1.0})
     np.testing.assert_allclose(consistent["a"], [0.3, 0.7])
     np.testing.assert_allclose(consistent["b"], [[0.15, 0.15], [0.35, 0.35]])
 

@@ -62,10 +62,7 @@ def learn_icml2020(
     second_shares = optimal_shares({n: weights[n] * errors[n] for n in nodes}, second_budget)  # lines 10-13
     second = compute_parameters(structure, curator, second_shares, prior, stage="two")  # line 14
 
-    cpts = dict(public_cpts)
-    for node in nodes:  # lines 16-18
-        one, two = epsilon_one / len(nodes), second_shares[node]
-        cpts[node] = (one * first.cpts[node] + two * second.cpts[node]) / (one + two)
+    cpts = {**weighted_mean(first.cpts, second.cpts, epsilon_one / len(nodes), second_shares), **public_cpts}
     details = {
         "stage_one_epsilon": epsilon_one,
         "stage_two": second_shares,
@@ -73,6 +70,13 @@ def learn_icml2020(
         "parameter_errors": errors,
     }
     return Learned(cpts, {node: epsilon_one / len(nodes) + second_shares[node] for node in nodes}, details)
+
+
+def weighted_mean(
+    first: Mapping[str, Array], second: Mapping[str, Array], one: float, shares: Mapping[str, float]
+) -> dict[str, Array]:
+    """Lines 16-18: the two stages' CPTs, weighted by what each stage spent on the node."""
+    return {n: (one * first[n] + shares[n] * second[n]) / (one + shares[n]) for n in second}
 
 
 def parameter_error(parameters: Parameters, node: str, count_floor: float) -> float:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.domain import Schema
-
 Array = NDArray[np.float64]
 
 
@@ -26,7 +24,7 @@ def intersection_closure(sets: list[frozenset[str]]) -> list[frozenset[str]]:
 
 
 def make_consistent(
-    schema: Schema, tables: Mapping[str, tuple[tuple[str, ...], Array]], weights: Mapping[str, float]
+    tables: Mapping[str, tuple[tuple[str, ...], Array]], weights: Mapping[str, float]
 ) -> dict[str, Array]:
     """Average the projections on every shared set A, and spread the correction evenly over cells:
     M_t += |dom A| / |dom t| * (M_A - M_t[A])."""

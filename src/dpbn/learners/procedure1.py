@@ -10,7 +10,7 @@ cells are clipped at 0, before and after consistency; an empty row becomes unifo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.learners.mutual_consistency import make_consistent
-from dpbn.measure import Curator, Measurement, Request
+from dpbn.measure import Curator, Request
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 
@@ -45,35 +45,39 @@ def compute_parameters(
     rate: Fraction = Fraction(1),
 ) -> Parameters:
     """CPTs of the nodes in `shares`, spending shares[i] on node i."""
-    measured = _measure(structure, curator, shares, stage, rate)
-    family_counts, parent_counts, joints = {}, {}, {}
-    for node, (family_table, parent_table) in measured.items():
-        counts = np.maximum(family_table.values.astype(np.float64), 0.0)
-        parents = counts.sum() if parent_table is None else np.maximum(parent_table.values, 0)
-        family_counts[node], parent_counts[node] = counts, np.asarray(parents, dtype=np.float64)
-        joints[node] = normalised_rows(counts) * normalised(parent_counts[node])[..., None]  # line 2
-    tables = {node: (structure.family(node).names, joints[node]) for node in shares}
-    consistent = make_consistent(structure.schema, tables, shares)  # line 3
-    cpts = {}
-    for node in shares:  # line 4, Eq. 2
-        total = parent_counts[node].sum()
-        counts = np.maximum(consistent[node], 0.0) * max(total, 1.0)
-        cpts[node] = normalised_rows(counts + prior.get(node, 0.0))
-    return Parameters(cpts, family_counts, parent_counts)
-
-
-def _measure(
-    structure: Structure, curator: Curator, shares: Mapping[str, float], stage: str, rate: Fraction
-) -> dict[str, tuple[Measurement, Measurement | None]]:
-    """Line 1: T_i and T_pa_i of every node with Lap(2/E[i]) in every cell (no T_pa_i without parents)."""
     requests: list[Request] = []
-    for node, share in shares.items():
-        family = structure.family(node)
-        tables = [family.names, family.parents] if family.parents else [family.names]
+    for node, share in shares.items():  # line 1: Lap(2/E[i]) in every cell of T_i and T_pa_i
+        tables = node_tables(structure, node)
         scale = accounting.laplace_scale(share / len(tables), curator.sensitivity.l1)
         requests += [Request(names, scale) for names in tables]
-    made = iter(curator.measure(requests, stage=stage, rate=rate))
-    return {node: (next(made), next(made) if structure.parents(node) else None) for node in shares}
+    measured = curator.measure(requests, stage=stage, rate=rate)
+    return parameters_from(structure, shares, [m.values for m in measured], prior)
+
+
+def node_tables(structure: Structure, node: str) -> list[tuple[str, ...]]:
+    """T_i, then T_pa_i if the node has parents."""
+    family = structure.family(node)
+    return [family.names, family.parents] if family.parents else [family.names]
+
+
+def parameters_from(
+    structure: Structure, shares: Mapping[str, float], tables: Sequence[NDArray[np.int64]], prior: Mapping[str, Array]
+) -> Parameters:
+    """Lines 2-4 of the procedure, from the noisy tables of line 1 in the order of `node_tables`."""
+    noisy = iter(tables)
+    family_counts, parent_counts, joints = {}, {}, {}
+    for node in shares:
+        counts = np.maximum(next(noisy).astype(np.float64), 0.0)
+        parents = np.maximum(next(noisy), 0) if structure.parents(node) else counts.sum()
+        family_counts[node], parent_counts[node] = counts, np.asarray(parents, dtype=np.float64)
+        joints[node] = normalised_rows(counts) * normalised(parent_counts[node])[..., None]  # line 2
+    families = {node: (structure.family(node).names, joints[node]) for node in shares}
+    consistent = make_consistent(families, shares)  # line 3
+    cpts = {}
+    for node in shares:  # line 4, Eq. 2
+        counts = np.maximum(consistent[node], 0.0) * max(float(parent_counts[node].sum()), 1.0)
+        cpts[node] = normalised_rows(counts + prior.get(node, 0.0))
+    return Parameters(cpts, family_counts, parent_counts)
 
 
 def normalised_rows(table: Array) -> Array:
