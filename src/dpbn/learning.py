@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,26 +12,19 @@ from numpy.typing import NDArray
 from dpbn.data import open_source
 from dpbn.errors import InputError, PrivacyError
 from dpbn.learners.exact import learn_exact
-from dpbn.learners.icml2020 import learn_icml2020
-from dpbn.learners.learned import Learned
-from dpbn.learners.uniform import learn_uniform
+from dpbn.learners.registry import learner_of
 from dpbn.measure import Curator, total_loss
 from dpbn.network import BayesianNetwork, Structure, checked_cpt
 from dpbn.privacy.guarantee import Budget, Guarantee, Sensitivity
 from dpbn.privacy.noise import Noise, SecureNoise
 from dpbn.release import Release, structure_hash
 from dpbn.version import __version__
+from dpbn.workload import checked_workload
 
 if TYPE_CHECKING:
     from dpbn.privacy.ledger import Ledger
 
 Array = NDArray[np.float64]
-METHODS: Mapping[str, Callable[..., Learned]] = {
-    "uniform": learn_uniform,
-    "icml2020": learn_icml2020,
-    "exact": learn_exact,
-}
-PURE = ("uniform", "icml2020")
 
 
 def learn(
@@ -61,7 +53,8 @@ def learn(
     run that fails after that stays charged and says so. `options` are the method's own.
     """
     structure = structure.structure if isinstance(structure, BayesianNetwork) else structure
-    learner = _learner(method, options, delta)
+    workload = None if workload is None else checked_workload(structure, workload)
+    learner = None if method == "exact" and not options else learner_of(method, options, delta, workload)
     budget = Budget(epsilon, delta)
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
     priors = dirichlet_prior(structure, prior)
@@ -84,11 +77,10 @@ def learn(
 
     curator = Curator(source, noise, budget, sensitivity, charge)
     try:
-        if method == "exact":
+        if learner is None:
             learned = learn_exact(structure, source, prior=priors, public_cpts=public)
         else:
-            extra = {"workload": workload} if "workload" in inspect.signature(learner).parameters else {}
-            learned = learner(structure, curator, prior=priors, public_cpts=public, **extra, **options)
+            learned = learner(structure, curator, prior=priors, public_cpts=public)
         release = Release(
             network=BayesianNetwork(structure, learned.cpts),
             guarantee=_guarantee(curator, method, unit),
@@ -112,24 +104,6 @@ def learn(
     if entry and ledger is not None:
         ledger.record_release(entry[0], release.id)
     return release
-
-
-def _learner(method: str, options: Mapping[str, Any], delta: float) -> Callable[..., Learned]:
-    if method not in METHODS:
-        raise InputError(f"method must be one of {sorted(METHODS)}, got {method!r}")
-    if method in PURE and delta:
-        raise InputError(f"delta must be 0 for method {method!r}, which is pure, got {delta!r}")
-    known = set(inspect.signature(METHODS[method]).parameters) - {
-        "structure",
-        "curator",
-        "source",
-        "prior",
-        "public_cpts",
-    }
-    stray = sorted(set(options) - known)
-    if stray:
-        raise InputError(f"options of method {method!r} must be among {sorted(known - {'workload'})}, got {stray}")
-    return METHODS[method]
 
 
 def _check_ledger(ledger: Ledger | None, dataset: str | None, private: bool) -> None:

@@ -7,6 +7,7 @@ deterministic map from noisy table values to CPTs that the learner applied. Post
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from dpbn.errors import InputError
 from dpbn.learners.icml2020 import weighted_mean
 from dpbn.learners.procedure1 import node_tables, parameters_from
-from dpbn.release import Release
+
+if TYPE_CHECKING:
+    from dpbn.release import Release
 
 Array = NDArray[np.float64]
 Tables = Sequence[NDArray[np.int64]]

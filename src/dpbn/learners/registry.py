@@ -1,0 +1,35 @@
+"""The private methods by name. A learner asks a Curator for noisy tables and never sees a count."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpbn.errors import InputError
+from dpbn.learners.icml2020 import learn_icml2020
+from dpbn.learners.learned import Learned
+from dpbn.learners.uniform import learn_uniform
+
+LEARNERS: Mapping[str, Callable[..., Learned]] = {"uniform": learn_uniform, "icml2020": learn_icml2020}
+PURE = ("uniform", "icml2020")
+_COMMON = ("structure", "curator", "prior", "public_cpts", "workload")
+
+
+def learner_of(method: str, options: Mapping[str, Any], delta: float, workload: Any) -> Callable[..., Learned]:
+    """The learner called `method`, with its own `options` (and the workload, if it takes one) filled in."""
+    if method not in LEARNERS:
+        raise InputError(f"method must be one of {sorted([*LEARNERS, 'exact'])}, got {method!r}")
+    if method in PURE and delta:
+        raise InputError(f"delta must be 0 for method {method!r}, which is pure, got {delta!r}")
+    learner = LEARNERS[method]
+    known = inspect.signature(learner).parameters
+    stray = sorted(set(options) - (set(known) - set(_COMMON)))
+    if stray:
+        raise InputError(f"options of method {method!r} must be among {sorted(set(known) - set(_COMMON))}, got {stray}")
+    filled = dict(options)
+    if "workload" in known:
+        filled["workload"] = workload
+    elif workload:
+        raise InputError(f"method {method!r} must be given no workload: it cannot use one")
+    return lambda *arguments, **named: learner(*arguments, **named, **filled)
