@@ -1,0 +1,86 @@
+"""How many records stand behind each CPT row, read off the noisy tables of a release.
+
+A row whose noisy count is less than two deviations of its own noise could as well be empty: it lies
+below the noise floor. Nothing here costs budget: it reads published measurements only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.measure import Measurement
+from dpbn.network import Structure
+
+FLOOR = 2.0  # deviations of the noise on a row
+GOOD, FAIR = 0.02, 0.1  # expected share of probability put in the wrong place
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Noisy record counts of one node's parent rows, and the deviation of the noise on them."""
+
+    counts: NDArray[np.float64]  # axes: parents in order
+    row_deviation: float
+    cell_deviation: float
+    cells: int
+
+    @property
+    def below_floor(self) -> NDArray[np.bool_]:
+        """Which parent rows cannot be told from empty ones."""
+        return self.counts < FLOOR * self.row_deviation
+
+    @property
+    def total(self) -> float:
+        """Noisy number of records, at least 1."""
+        return max(float(self.counts.sum()), 1.0)
+
+    @property
+    def expected_error(self) -> float:
+        """Probability the noise misplaces in an average record's row, before the estimator smooths any of it.
+
+        Half the L1 distance, rows weighted by how often they occur; a normal deviate is sqrt(2/pi) off on average.
+        """
+        return min(1.0, 0.5 * math.sqrt(2 / math.pi) * self.cells * self.cell_deviation / self.total)
+
+    @property
+    def reliability(self) -> str:
+        """good, fair or poor."""
+        return "good" if self.expected_error < GOOD else "fair" if self.expected_error < FAIR else "poor"
+
+
+def row_support(structure: Structure, measurements: Sequence[Measurement], node: str) -> Support | None:
+    """Support of `node` from every measured table that holds its family; None if there is none."""
+    family = structure.family(node).names
+    weight, table = 0.0, np.zeros(structure.shape(node))
+    for measurement in measurements:
+        if not set(family) <= set(measurement.names):
+            continue
+        rate = float(measurement.sampling.rate) if measurement.sampling else 1.0
+        folded = structure.schema.cells(measurement.names) // structure.cells(node)
+        precision = rate**2 / (measurement.variance * folded) if measurement.variance else math.inf
+        if not math.isfinite(precision):
+            continue
+        table += precision * _project(measurement, family) / rate
+        weight += precision
+    if not weight:
+        return None
+    deviation, states = math.sqrt(1 / weight), structure.schema[node].size
+    return Support(table.sum(axis=-1) / weight, deviation * math.sqrt(states), deviation, table.size)
+
+
+def _project(measurement: Measurement, names: tuple[str, ...]) -> NDArray[np.float64]:
+    others = tuple(i for i, name in enumerate(measurement.names) if name not in names)
+    kept = [name for name in measurement.names if name in names]
+    summed = measurement.values.sum(axis=others).astype(np.float64)
+    return summed.transpose([kept.index(name) for name in names])
+
+
+def supports(structure: Structure, measurements: Sequence[Measurement]) -> dict[str, Support]:
+    """Support of every node whose family was measured."""
+    found = {node: row_support(structure, measurements, node) for node in structure.nodes}
+    return {node: support for node, support in found.items() if support is not None}
