@@ -1,0 +1,212 @@
+"""Elimination orders of an undirected graph, and its treewidth.
+
+Graphs here are lists of bit masks: `adjacency[v]` has bit u set when u and v are neighbours, never bit v.
+Python integers make neighbourhoods cheap to intersect and to count.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+HEURISTICS = ("min-fill", "weighted-min-fill", "min-weight")
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """An order, the clique each step makes (a mask, the eliminated vertex included), and its cost."""
+
+    order: tuple[int, ...]
+    cliques: tuple[int, ...]
+    width: int  # largest clique minus one
+    largest: int  # cells of the largest clique
+    cells: int  # cells of all cliques together
+    heuristic: str
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The vertices of a mask, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def graph_of_scopes(count: int, scopes: Sequence[Sequence[int]]) -> list[int]:
+    """The graph in which variables that share a scope are neighbours (the moral graph, for families)."""
+    adjacency = [0] * count
+    for scope in scopes:
+        mask = 0
+        for variable in scope:
+            mask |= 1 << variable
+        for variable in scope:
+            adjacency[variable] |= mask
+    return [neighbours & ~(1 << v) for v, neighbours in enumerate(adjacency)]
+
+
+def _fill(adjacency: Sequence[int], vertex: int) -> int:
+    neighbours = adjacency[vertex]
+    missing = -neighbours.bit_count()  # every neighbour misses itself
+    for other in bits(neighbours):
+        missing += (neighbours & ~adjacency[other]).bit_count()
+    return missing // 2
+
+
+def _score(heuristic: str, adjacency: Sequence[int], sizes: Sequence[int]) -> Callable[[int], tuple[float, float]]:
+    logs = [math.log(size) + 1e-9 for size in sizes]
+
+    def weight(vertex: int) -> float:
+        return logs[vertex] + sum(logs[other] for other in bits(adjacency[vertex]))
+
+    def min_fill(vertex: int) -> tuple[float, float]:
+        return _fill(adjacency, vertex), weight(vertex)
+
+    def weighted_min_fill(vertex: int) -> tuple[float, float]:
+        neighbours, total = adjacency[vertex], 0
+        for other in bits(neighbours):
+            missing = neighbours & ~adjacency[other] & ~(1 << other)
+            total += sizes[other] * sum(sizes[far] for far in bits(missing))
+        return total, weight(vertex)
+
+    def min_weight(vertex: int) -> tuple[float, float]:
+        return weight(vertex), 0.0
+
+    return {"min-fill": min_fill, "weighted-min-fill": weighted_min_fill, "min-weight": min_weight}[heuristic]
+
+
+def eliminate(adjacency: Sequence[int], sizes: Sequence[int], heuristic: str, *, keep: int = 0) -> Elimination:
+    """Greedy elimination of every vertex outside the mask `keep`, by one heuristic."""
+    graph = list(adjacency)
+    score = _score(heuristic, graph, sizes)
+    current = {v: score(v) for v in range(len(graph)) if not keep >> v & 1}
+    heap = [(*value, v) for v, value in current.items()]
+    heapq.heapify(heap)
+    order: list[int] = []
+    cliques: list[int] = []
+    local = heuristic == "min-weight"
+    while current:
+        first, second, vertex = heapq.heappop(heap)
+        if current.get(vertex) != (first, second):
+            continue  # an outdated entry: a newer one is in the heap
+        del current[vertex]
+        neighbours = graph[vertex]
+        order.append(vertex)
+        cliques.append(neighbours | 1 << vertex)
+        affected = neighbours
+        for other in bits(neighbours):
+            before = graph[other]
+            after = (before | neighbours) & ~(1 << vertex) & ~(1 << other)
+            graph[other] = after
+            if not local and after & ~before:
+                affected |= after  # new edges change the fill of common neighbours too
+        graph[vertex] = 0
+        for other in bits(affected):
+            if other in current:
+                value = score(other)
+                if value != current[other]:
+                    current[other] = value
+                    heapq.heappush(heap, (*value, other))
+    return _cost(order, cliques, sizes, heuristic)
+
+
+def _cost(order: Sequence[int], cliques: Sequence[int], sizes: Sequence[int], heuristic: str) -> Elimination:
+    cells = [math.prod(sizes[v] for v in bits(clique)) for clique in cliques]
+    width = max((clique.bit_count() - 1 for clique in cliques), default=0)
+    return Elimination(tuple(order), tuple(cliques), width, max(cells, default=1), sum(cells), heuristic)
+
+
+def cheapest_elimination(
+    adjacency: Sequence[int], sizes: Sequence[int], *, keep: int = 0, heuristics: Sequence[str] = HEURISTICS
+) -> Elimination:
+    """The best of several heuristics: fewest cells in all cliques together."""
+    return min((eliminate(adjacency, sizes, h, keep=keep) for h in heuristics), key=lambda e: (e.cells, e.largest))
+
+
+def treewidth_bounds(adjacency: Sequence[int]) -> tuple[int, int]:
+    """A lower bound (contraction degeneracy) and an upper bound (min-fill) of the treewidth."""
+    upper = eliminate(adjacency, [2] * len(adjacency), "min-fill").width
+    graph = dict(enumerate(adjacency))
+    lower = 0
+    while len(graph) > 1:
+        vertex = min(graph, key=lambda v: graph[v].bit_count())
+        neighbours = graph.pop(vertex)
+        lower = max(lower, neighbours.bit_count())
+        if not neighbours:
+            continue
+        # contract into the neighbour that shares the fewest others: a minor, so its degrees bound from below
+        into = min(bits(neighbours), key=lambda u: (graph[u] & neighbours).bit_count())
+        for other in bits(neighbours):
+            graph[other] &= ~(1 << vertex)
+            if other != into:
+                graph[other] |= 1 << into
+                graph[into] |= 1 << other
+    return lower, upper
+
+
+def exact_treewidth(adjacency: Sequence[int], *, effort: int = 50_000) -> int | None:
+    """The treewidth, or None when `effort` search states do not settle it."""
+    lower, upper = treewidth_bounds(adjacency)
+    remaining = [effort]
+    while lower < upper:
+        answer = _narrower_than(adjacency, upper, remaining)
+        if answer is None:
+            return None
+        if answer < 0:
+            return upper
+        upper = answer
+    return upper
+
+
+def _narrower_than(adjacency: Sequence[int], width: int, remaining: list[int]) -> int | None:
+    """A width below `width` that some order reaches, -1 if there is none, None when the effort is spent.
+
+    Depth-first over eliminated sets; what is left after a set does not depend on its order, so sets are remembered.
+    """
+    goal = width - 1
+    seen: set[int] = set()
+
+    def search(graph: dict[int, int], alive: int) -> bool | None:
+        if alive.bit_count() <= goal + 1:
+            return True
+        if alive in seen:
+            return False
+        if remaining[0] <= 0:
+            return None
+        remaining[0] -= 1
+        for vertex in bits(alive):  # a simplicial vertex may always go first
+            if graph[vertex].bit_count() <= goal and _fill_of(graph, vertex) == 0:
+                answer = search(_without(graph, vertex), alive & ~(1 << vertex))
+                if answer is False:
+                    seen.add(alive)
+                return answer
+        spent = False
+        candidates = sorted(
+            (v for v in bits(alive) if graph[v].bit_count() <= goal), key=lambda v: (_fill_of(graph, v), v)
+        )
+        for vertex in candidates:
+            answer = search(_without(graph, vertex), alive & ~(1 << vertex))
+            if answer:
+                return True
+            spent = spent or answer is None
+        if spent:
+            return None
+        seen.add(alive)
+        return False
+
+    found = search(dict(enumerate(adjacency)), (1 << len(adjacency)) - 1)
+    return None if found is None else goal if found else -1
+
+
+def _fill_of(graph: dict[int, int], vertex: int) -> int:
+    neighbours = graph[vertex]
+    return sum((neighbours & ~graph[u]).bit_count() - 1 for u in bits(neighbours)) // 2
+
+
+def _without(graph: dict[int, int], vertex: int) -> dict[int, int]:
+    left = dict(graph)
+    neighbours = left.pop(vertex)
+    for other in bits(neighbours):
+        left[other] = (left[other] | neighbours) & ~(1 << vertex) & ~(1 << other)
+    return left

@@ -1,0 +1,7 @@
+"""Exact inference in float64 numpy: plan, then execute."""
+
+from dpbn.inference.answer import Answer
+from dpbn.inference.plan import Plan
+from dpbn.inference.queries import Inference
+
+__all__ = ["Answer", "Inference", "Plan"]

@@ -1,0 +1,122 @@
+"""Variable elimination, the paper's strategy: prune, order, multiply and sum; plans are kept per question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from dpbn.errors import ImpossibleEvidenceError
+from dpbn.inference.contraction import Array, Scope
+from dpbn.inference.evidence import Findings
+from dpbn.inference.model import Model, remaining
+from dpbn.inference.plan import Plan, plan_elimination, relevant_nodes, requisite_nodes
+
+PLANS_KEPT = 512
+
+
+class EliminationEngine:
+    """Answers by a program compiled per (targets, observed variables)."""
+
+    def __init__(self, model: Model, limit: int):
+        self.model = model
+        self.limit = limit
+        self._plan = lru_cache(PLANS_KEPT)(self._make_plan)
+        self._possible: dict[object, bool] = {}
+
+    def plan(self, targets: Scope, findings: Findings, kind: str = "conditional") -> Plan:
+        """kind: 'conditional' prunes what is d-separated, 'joint' only barren nodes, 'all' nothing."""
+        return self._plan(targets, *findings.pattern, kind)
+
+    def _make_plan(self, targets: Scope, hard: frozenset[int], soft: frozenset[int], kind: str) -> Plan:
+        model = self.model
+        if kind == "conditional":
+            relevant = sorted(requisite_nodes(model.parents, model.children, targets, hard, soft))
+        elif kind == "joint":
+            relevant = sorted(relevant_nodes(model.parents, {*targets, *hard, *soft}))
+        else:
+            relevant = list(range(len(model.scopes)))
+        scopes = [remaining(model.scopes[node], hard) for node in relevant]
+        mentioned = {v for scope in scopes for v in scope} | set(targets)
+        scopes += [(v,) for v in sorted(soft & mentioned)]
+        return plan_elimination(scopes, model.sizes, targets, limit=self.limit, relevant=relevant)
+
+    def tables(self, plan: Plan, findings: Findings) -> list[Array]:
+        """The inputs of the plan's program: sliced CPTs, then likelihoods."""
+        assert plan.program is not None
+        tables = [self.model.sliced(node, findings) for node in plan.relevant]
+        tables += [findings.soft[scope[0]] for scope in plan.program.inputs[len(tables) :] if scope]
+        return tables
+
+    def joint(self, targets: Scope, findings: Findings) -> tuple[Array, float]:
+        """P(targets, evidence) divided by exp(scale), and the scale."""
+        plan = self.plan(targets, findings, "joint")
+        assert plan.program is not None
+        value, scale = plan.program.run(self.tables(plan, findings))
+        return value, float(scale)
+
+    def query(self, targets: Scope, findings: Findings) -> Array:
+        """P(targets | evidence)."""
+        self.check_possible(findings)
+        plan = self.plan(targets, findings)
+        assert plan.program is not None
+        value, _ = plan.program.run(self.tables(plan, findings))
+        return normalised_or_impossible(value)
+
+    def log_probability(self, findings: Findings) -> float:
+        """ln P(evidence); -inf if it is impossible."""
+        value, scale = self.joint((), findings)
+        return float(np.log(value)) + scale if value > 0 else -np.inf
+
+    def check_possible(self, findings: Findings) -> None:
+        """Raise unless P(evidence) > 0: pruning would otherwise hide an impossible finding."""
+        model = self.model
+        suspicious = any(not likelihood.all() for likelihood in findings.soft.values())
+        if not suspicious and (not findings.hard or not model.zeros):
+            return
+        key = (tuple(sorted(findings.hard.items())), tuple((v, s.tobytes()) for v, s in sorted(findings.soft.items())))
+        if key not in self._possible:
+            ancestors = relevant_nodes(model.parents, {*findings.hard, *findings.soft})
+            certain = not suspicious and model.zeros.isdisjoint(ancestors)
+            if len(self._possible) >= PLANS_KEPT:
+                self._possible.clear()
+            self._possible[key] = certain or self.log_probability(findings) > -np.inf
+        if not self._possible[key]:
+            raise impossible(model, findings)
+
+    def posteriors(self, findings: Findings) -> list[Array]:
+        """P(node | evidence) of every node by one backward pass: θ·∂P(e)/∂θ is the family's joint with e."""
+        plan = self.plan((), findings, "all")
+        program = plan.program
+        assert program is not None
+        tables = self.tables(plan, findings)
+        trace = program.forward(tables)
+        if not trace.values[-1] > 0:
+            raise impossible(self.model, findings)
+        gradients = program.gradient(trace, np.ones(()), ())
+        posteriors = []
+        for node, scope in enumerate(program.inputs[: len(self.model.scopes)]):
+            if node in findings.hard:
+                posterior = np.zeros(self.model.sizes[node])
+                posterior[findings.hard[node]] = 1.0
+            else:
+                family = tables[node] * gradients[node]
+                posterior = normalised_or_impossible(family.sum(axis=tuple(range(len(scope) - 1))))
+            posteriors.append(posterior)
+        return posteriors
+
+
+def normalised_or_impossible(table: Array) -> Array:
+    total = np.add.reduce(table, axis=None)
+    if not total > 0:
+        raise ImpossibleEvidenceError("evidence must have positive probability, got probability 0")
+    return table / total
+
+
+def impossible(model: Model, findings: Findings) -> ImpossibleEvidenceError:
+    """The error that names the findings."""
+    names: Sequence[str] = model.vocabulary.nodes
+    told = {names[v]: model.vocabulary.states[v][code] for v, code in findings.hard.items()}
+    told |= {names[v]: s.tolist() for v, s in findings.soft.items()}
+    return ImpossibleEvidenceError(f"evidence must have positive probability, got probability 0 for {told}")

@@ -1,0 +1,112 @@
+"""Questions checked: names and labels become numbers, or a QueryError that names what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpbn.errors import QueryError
+from dpbn.inference.contraction import Array
+from dpbn.network import Structure
+
+Evidence = Mapping[str, Any]  # a label, or one likelihood per state (sequence, array, or {label: likelihood})
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Evidence in numbers: observed states, and likelihood vectors for soft evidence."""
+
+    hard: dict[int, int]
+    soft: dict[int, Array]
+
+    @property
+    def pattern(self) -> tuple[frozenset[int], frozenset[int]]:
+        """What a plan may depend on: which variables are observed, never their states."""
+        return frozenset(self.hard), frozenset(self.soft)
+
+
+class Vocabulary:
+    """The names and labels of a structure, as numbers."""
+
+    __slots__ = ("codes", "nodes", "positions", "sizes", "states")
+
+    def __init__(self, structure: Structure):
+        self.nodes = structure.nodes
+        self.positions = {name: i for i, name in enumerate(structure.nodes)}
+        self.states = tuple(structure.states(name) for name in structure.nodes)
+        self.codes = tuple({label: i for i, label in enumerate(labels)} for labels in self.states)
+        self.sizes = [len(labels) for labels in self.states]
+
+    def position(self, name: Any) -> int:
+        try:
+            return self.positions[name]
+        except (KeyError, TypeError):
+            raise QueryError(f"a variable must be a node of the network, got {name!r}") from None
+
+    def targets(self, targets: Any, evidence: Iterable[int]) -> tuple[int, ...]:
+        """Distinct, known and not observed."""
+        names = [targets] if isinstance(targets, str) else list(targets)
+        if not names:
+            raise QueryError("targets must name at least one node, got none")
+        found = tuple(self.position(name) for name in names)
+        if len(set(found)) != len(found):
+            raise QueryError(f"targets must be distinct, got {[n for n in names if names.count(n) > 1]}")
+        observed = set(evidence)
+        both = [name for name, variable in zip(names, found, strict=True) if variable in observed]
+        if both:
+            raise QueryError(f"targets must not be evidence as well, got {both}")
+        return found
+
+    def findings(self, evidence: Evidence | None) -> Findings:
+        hard: dict[int, int] = {}
+        soft: dict[int, Array] = {}
+        if not evidence:
+            return Findings(hard, soft)
+        if not isinstance(evidence, Mapping):
+            raise QueryError(f"evidence must be a mapping of node to label, got {type(evidence).__name__}")
+        for name, value in evidence.items():
+            variable = self.position(name)
+            if isinstance(value, str):
+                hard[variable] = self.code(variable, value)
+            else:
+                soft[variable] = self._likelihood(variable, value)
+        return Findings(hard, soft)
+
+    def code(self, variable: int, label: Any) -> int:
+        try:
+            return self.codes[variable][label]
+        except (KeyError, TypeError):
+            raise QueryError(
+                f"state of {self.nodes[variable]!r} must be one of {list(self.states[variable])}, got {label!r}"
+            ) from None
+
+    def _likelihood(self, variable: int, value: Any) -> Array:
+        name, size = self.nodes[variable], self.sizes[variable]
+        if isinstance(value, Mapping):
+            vector = np.zeros(size)
+            for label, likelihood in value.items():
+                vector[self.code(variable, label)] = _number(name, likelihood)
+        elif isinstance(value, (Sequence, np.ndarray)):
+            if len(value) != size:
+                raise QueryError(f"soft evidence on {name!r} must give {size} likelihoods, got {len(value)}")
+            vector = np.array([_number(name, v) for v in value])
+        else:
+            self.code(variable, value)  # not a label either: says so
+            raise QueryError(f"evidence on {name!r} must be a label or likelihoods, got {value!r}")
+        if not np.all(np.isfinite(vector) & (vector >= 0)):
+            raise QueryError(f"soft evidence on {name!r} must be finite and >= 0, got {vector.tolist()}")
+        return vector
+
+    def assignment(self, codes: Mapping[int, int]) -> dict[str, str]:
+        """Labels of `codes`, in node order."""
+        return {self.nodes[v]: self.states[v][codes[v]] for v in sorted(codes)}
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise QueryError(f"soft evidence on {name!r} must be numbers, got {value!r}") from None

@@ -1,0 +1,147 @@
+"""Most probable explanations: max-product elimination with traceback (MPE), after summing the rest (MAP)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.inference.contraction import Array, Scope, arrange
+from dpbn.inference.elimination import impossible
+from dpbn.inference.evidence import Findings
+from dpbn.inference.model import Model, remaining
+from dpbn.inference.plan import check_size, relevant_nodes
+from dpbn.inference.program import Program
+
+SUBJECT = "the largest factor of this maximisation"
+
+
+class Maximisation:
+    """Eliminate variables by maximum; the steps and axis orders are prepared, the traceback is exact."""
+
+    __slots__ = ("_steps", "largest", "sizes")
+
+    def __init__(self, inputs: Sequence[Scope], order: Sequence[int], sizes: Sequence[int]):
+        self.sizes = sizes
+        live = dict(enumerate(inputs))
+        self._steps: list[tuple[tuple[int, ...], int, Scope, tuple[Scope, ...]]] = []
+        self.largest = 1
+        made = len(inputs)
+        for variable in order:
+            used = tuple(slot for slot, scope in live.items() if variable in scope)
+            rest = tuple(sorted({v for slot in used for v in live[slot]} - {variable}))
+            scopes = tuple(live.pop(slot) for slot in used)
+            self.largest = max(self.largest, int(np.prod([sizes[v] for v in (*rest, variable)], dtype=object)))
+            self._steps.append((used, variable, rest, scopes))
+            live[made] = rest
+            made += 1
+
+    def run(self, tables: Sequence[Array]) -> tuple[dict[int, int], float]:
+        """The best code of every variable in the order, and the log of the maximum (-inf if it is zero)."""
+        values: list[Array] = list(tables)
+        choices: list[Array] = []
+        log = 0.0
+        for used, variable, rest, scopes in self._steps:
+            full = (*rest, variable)
+            product: Array = np.ones(())
+            for slot, scope in zip(used, scopes, strict=True):
+                product = np.multiply(product, arrange(values[slot], scope, full, self.sizes))
+            if product.ndim < len(full):
+                product = np.broadcast_to(product, tuple(self.sizes[v] for v in full))
+            choice = np.argmax(product, axis=-1)
+            best = np.max(product, axis=-1)
+            peak = np.max(best)
+            if not peak > 0:
+                return {}, -np.inf
+            values.append(best / peak)
+            choices.append(choice)
+            log += float(np.log(peak))
+        found: dict[int, int] = {}
+        for (_, variable, rest, _), choice in zip(reversed(self._steps), reversed(choices), strict=True):
+            found[variable] = int(choice[tuple(found[v] for v in rest)])
+        rest_used = {slot for used, *_ in self._steps for slot in used}
+        for slot, value in enumerate(values):  # constants left over: fully observed factors
+            if slot not in rest_used and value.ndim == 0:
+                if not value > 0:
+                    return {}, -np.inf
+                log += float(np.log(value))
+        return found, log
+
+
+class MaximumEngine:
+    """MPE and marginal MAP; plans are kept per (targets, observed variables)."""
+
+    def __init__(self, model: Model, limit: int):
+        self.model = model
+        self.limit = limit
+        self._plan = lru_cache(256)(self._make_plan)
+
+    def map(self, targets: Scope, findings: Findings) -> tuple[dict[int, int], float]:
+        """The most probable codes of `targets` (all else summed) and ln P(those codes, evidence)."""
+        relevant, soft, program, maximisation = self._plan(targets, *findings.pattern)
+        tables = [self.model.sliced(node, findings) for node in relevant] + [findings.soft[v] for v in soft]
+        log = 0.0
+        if program is not None:
+            parts = []
+            for part, slots in program:
+                value, scale = part.run([tables[slot] for slot in slots])
+                parts.append(value)
+                log += float(scale)
+            tables = parts
+        found, best = maximisation.run(tables)
+        if best == -np.inf:
+            raise impossible(self.model, findings)
+        return found, best + log
+
+    def _make_plan(
+        self, targets: Scope, hard: frozenset[int], soft: frozenset[int]
+    ) -> tuple[list[int], list[int], list[tuple[Program, list[int]]] | None, Maximisation]:
+        model = self.model
+        relevant = sorted(relevant_nodes(model.parents, {*targets, *hard, *soft}))
+        soft_here = sorted(soft)
+        scopes = [remaining(model.scopes[node], hard) for node in relevant] + [(v,) for v in soft_here]
+        parts = None
+        if {v for scope in scopes for v in scope} - set(targets):
+            parts, scopes = self._sum_parts(scopes, set(targets))
+        adjacency = graph_of_scopes(len(model.sizes), scopes)
+        absent = sum(1 << v for v in range(len(model.sizes)) if v not in set(targets))
+        elimination = cheapest_elimination(adjacency, model.sizes, keep=absent)
+        check_size(elimination.largest, self.limit, SUBJECT)
+        return relevant, soft_here, parts, Maximisation(scopes, elimination.order, model.sizes)
+
+    def _sum_parts(self, scopes: list[Scope], targets: set[int]) -> tuple[list[tuple[Program, list[int]]], list[Scope]]:
+        """Sum out all but the targets, one program per part that its summed variables hold together."""
+        group: dict[int, int] = {}
+
+        def root(v: int) -> int:
+            while group.setdefault(v, v) != v:
+                v = group[v]
+            return v
+
+        for scope in scopes:
+            hidden = [v for v in scope if v not in targets]
+            for v in hidden[1:]:
+                group[root(v)] = root(hidden[0])
+        slots: dict[int, list[int]] = {}
+        for slot, scope in enumerate(scopes):
+            hidden = [v for v in scope if v not in targets]
+            slots.setdefault(root(hidden[0]) if hidden else -1 - slot, []).append(slot)
+        parts: list[tuple[Program, list[int]]] = []
+        made: list[Scope] = []
+        for its in slots.values():
+            mine = [scopes[slot] for slot in its]
+            output = tuple(sorted({v for scope in mine for v in scope} & targets))
+            keep = sum(1 << v for v in range(len(self.model.sizes)) if v in output or v not in set().union(*mine))
+            elimination = cheapest_elimination(
+                graph_of_scopes(len(self.model.sizes), mine), self.model.sizes, keep=keep
+            )
+            check_size(elimination.largest, self.limit, SUBJECT)
+            cells = 1
+            for v in output:
+                cells *= self.model.sizes[v]
+            check_size(cells, self.limit, SUBJECT)
+            parts.append((Program(mine, elimination.order, output, self.model.sizes), its))
+            made.append(output)
+        return parts, made

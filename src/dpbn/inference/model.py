@@ -1,0 +1,58 @@
+"""A network in numbers, as every strategy of inference reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dpbn.errors import QueryError
+from dpbn.inference.contraction import Array, Scope
+from dpbn.inference.evidence import Findings, Vocabulary
+from dpbn.network import BayesianNetwork, Structure
+
+
+class Model:
+    """Families as scopes (parents in order, child last) and CPTs by number."""
+
+    __slots__ = ("cells", "children", "cpts", "parents", "scopes", "sizes", "structure", "vocabulary", "zeros")
+
+    def __init__(self, structure: Structure, cpts: Iterable[Array] = ()):
+        vocabulary = Vocabulary(structure)
+        self.structure = structure
+        self.vocabulary = vocabulary
+        self.sizes = vocabulary.sizes
+        position = vocabulary.positions
+        self.parents: list[Scope] = [tuple(position[p] for p in structure.parents(n)) for n in structure.nodes]
+        self.children: list[Scope] = [tuple(position[c] for c in structure.dag.children(n)) for n in structure.nodes]
+        self.scopes: list[Scope] = [(*its, v) for v, its in enumerate(self.parents)]
+        self.cpts = list(cpts)
+        self.zeros = frozenset(v for v, cpt in enumerate(self.cpts) if not cpt.all())
+
+    def sliced(self, node: int, findings: Findings) -> Array:
+        """The CPT of `node` at the observed states; observed axes are gone."""
+        hard = findings.hard
+        scope = self.scopes[node]
+        if not any(v in hard for v in scope):
+            return self.cpts[node]
+        return self.cpts[node][tuple(hard.get(v, slice(None)) for v in scope)]
+
+
+def model_of(source: Any) -> Model:
+    """From a BayesianNetwork, or anything that carries one as `.network` (a release)."""
+    network = source if isinstance(source, BayesianNetwork) else getattr(source, "network", None)
+    if not isinstance(network, BayesianNetwork):
+        raise QueryError(f"inference must be given a network or a release, got {type(source).__name__}")
+    return Model(network.structure, [network.cpt(node) for node in network.nodes])
+
+
+def remaining(scope: Scope, observed: Iterable[int]) -> Scope:
+    """The variables of `scope` that are not observed."""
+    gone = set(observed)
+    return tuple(v for v in scope if v not in gone)
+
+
+def normalised(table: Array) -> Array:
+    """`table` divided by its sum, which the caller knows to be positive."""
+    return table / np.add.reduce(table, axis=None)

@@ -1,0 +1,126 @@
+"""Plan before executing: which CPTs matter, in which order to eliminate, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.errors import TooLargeError
+from dpbn.inference.contraction import Scope
+from dpbn.inference.program import Program
+
+CELL_LIMIT = 10_000_000  # in one factor
+BYTES_PER_CELL = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What answering a question takes; `print(plan)` says it in one line."""
+
+    strategy: str
+    width: int  # variables of the largest factor, minus one
+    cells: int  # of all factors together
+    largest: int  # cells of the largest factor
+    nodes: int  # CPTs that matter
+    heuristic: str
+    program: Program | None = field(default=None, repr=False, compare=False)
+    relevant: tuple[int, ...] = field(default=(), repr=False, compare=False)
+    order: tuple[int, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all factors together."""
+        return self.cells * BYTES_PER_CELL
+
+    def __str__(self) -> str:
+        return (
+            f"{self.strategy}: width {self.width}, {self.cells:,} cells ({self.largest:,} in the largest factor), "
+            f"{self.bytes:,} bytes, {self.nodes} CPTs, {self.heuristic}"
+        )
+
+
+def check_size(cells: int, limit: int, subject: str) -> None:
+    """Refuse before anything is allocated."""
+    if cells > limit:
+        raise TooLargeError(
+            f"{subject} must fit in {limit:,} cells, got {cells:,} ({cells * BYTES_PER_CELL / 1e9:,.1f} GB): "
+            f"ask about fewer targets at once, give more evidence, or raise limit= if there is memory"
+        )
+
+
+def relevant_nodes(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> set[int]:
+    """The nodes whose CPTs matter to a joint probability of `nodes`: their ancestors (barren nodes are left out)."""
+    seen = set(nodes)
+    stack = list(seen)
+    while stack:
+        for parent in parents[stack.pop()]:
+            if parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    return seen
+
+
+def requisite_nodes(
+    parents: Sequence[Sequence[int]],
+    children: Sequence[Sequence[int]],
+    targets: Iterable[int],
+    hard: frozenset[int],
+    soft: frozenset[int],
+) -> set[int]:
+    """The nodes whose CPTs matter to P(targets | findings), by a Bayes ball (Shachter 1998).
+
+    `top` holds the nodes that passed the ball to their parents: their CPTs matter. `bottom` holds those that
+    passed it to their children. A soft finding is an observed child of its node, so it bounces the ball back up.
+    """
+    top: set[int] = set()
+    bottom: set[int] = set()
+    schedule = [(target, True) for target in targets]
+    while schedule:
+        node, from_child = schedule.pop()
+        up = node not in hard if from_child else node in hard or node in soft
+        if up and node not in top:
+            top.add(node)
+            schedule.extend((parent, True) for parent in parents[node])
+        if node not in hard and node not in bottom:
+            bottom.add(node)
+            schedule.extend((child, False) for child in children[node])
+    return top
+
+
+def plan_elimination(
+    scopes: Sequence[Scope],
+    sizes: Sequence[int],
+    output: Scope,
+    *,
+    limit: int,
+    relevant: Sequence[int],
+    subject: str = "the largest factor of this question",
+) -> Plan:
+    """Try every heuristic on the factors' graph, keep the cheapest, refuse it if too large, compile it."""
+    keep = 0
+    for variable in output:
+        keep |= 1 << variable
+    check_size(math.prod(sizes[v] for v in output), limit, "the answer")
+    present = {v for scope in scopes for v in scope}
+    absent = 0
+    for variable in range(len(sizes)):
+        if variable not in present:
+            absent |= 1 << variable
+    elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=keep | absent)
+    check_size(elimination.largest, limit, subject)
+    program = Program(scopes, elimination.order, output, sizes)
+    check_size(program.largest, limit, subject)
+    width = max((clique.bit_count() - 1 for clique in elimination.cliques), default=0)
+    return Plan(
+        "elimination",
+        max(width, len(output) - 1),
+        max(program.cells, 1),
+        max(program.largest, 1),
+        len(relevant),
+        elimination.heuristic,
+        program,
+        tuple(relevant),
+        elimination.order,
+    )

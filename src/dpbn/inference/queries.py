@@ -1,0 +1,89 @@
+"""Inference: compile a network once, ask it many questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.errors import QueryError
+from dpbn.inference.answer import Answer
+from dpbn.inference.elimination import EliminationEngine, impossible
+from dpbn.inference.evidence import Evidence
+from dpbn.inference.map import MaximumEngine
+from dpbn.inference.model import model_of
+from dpbn.inference.plan import CELL_LIMIT, Plan
+
+STRATEGIES = ("auto", "elimination", "junction-tree")
+
+
+class Inference:
+    """Exact answers from a network or a release; plans and compiled tables are kept between questions.
+
+    Evidence maps a node to a label, or (soft evidence) to one likelihood per state. A factor of more than
+    `limit` cells is refused before it is allocated.
+    """
+
+    def __init__(self, source: Any, *, strategy: str = "auto", limit: int = CELL_LIMIT):
+        if strategy not in STRATEGIES:
+            raise QueryError(f"strategy must be one of {STRATEGIES}, got {strategy!r}")
+        if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
+            raise QueryError(f"limit must be a whole number of cells >= 1, got {limit!r}")
+        self.source = source
+        self.strategy = strategy
+        self.limit = int(limit)
+        self._model = model_of(source)
+        self._words = self._model.vocabulary
+        self._elimination = EliminationEngine(self._model, self.limit)
+        self._maximum = MaximumEngine(self._model, self.limit)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self._words.nodes
+
+    def query(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Answer:
+        """P(targets | evidence) as a table with one axis per target, in the order asked."""
+        findings = self._words.findings(evidence)
+        variables = self._words.targets(targets, findings.hard)
+        values = self._elimination.query(variables, findings)
+        names = tuple(self._words.nodes[v] for v in variables)
+        return Answer(names, values, tuple(self._words.states[v] for v in variables), dict(evidence or {}))
+
+    def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
+        """P(node | evidence) of every node; an observed node is certain of its state."""
+        findings = self._words.findings(evidence)
+        return dict(zip(self._words.nodes, self._elimination.posteriors(findings), strict=True))
+
+    def probability(self, evidence: Evidence | None = None) -> float:
+        """P(evidence), zero if it is impossible; with soft evidence, the expected likelihood."""
+        return math.exp(self.log_probability(evidence))
+
+    def log_probability(self, evidence: Evidence | None = None) -> float:
+        """ln P(evidence), -inf if it is impossible; does not underflow."""
+        return self._elimination.log_probability(self._words.findings(evidence))
+
+    def mpe(self, evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
+        """The most probable states of all unobserved nodes together, and P(those states | evidence)."""
+        findings = self._words.findings(evidence)
+        targets = tuple(v for v in range(len(self.nodes)) if v not in findings.hard)
+        return self._maximise(targets, findings)
+
+    def map(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
+        """The most probable states of `targets` together (all else summed), and P(those states | evidence)."""
+        findings = self._words.findings(evidence)
+        return self._maximise(self._words.targets(targets, findings.hard), findings)
+
+    def _maximise(self, targets: tuple[int, ...], findings: Any) -> tuple[dict[str, str], float]:
+        codes, log = self._maximum.map(tuple(sorted(targets)), findings)
+        total = self._elimination.log_probability(findings)
+        if total == -math.inf:
+            raise impossible(self._model, findings)
+        return {self._words.nodes[v]: self._words.states[v][codes[v]] for v in targets}, math.exp(min(log - total, 0.0))
+
+    def plan(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Plan:
+        """What the question would take: width, cells, bytes; printed by `print`."""
+        findings = self._words.findings(evidence)
+        return self._elimination.plan(self._words.targets(targets, findings.hard), findings)

@@ -1,0 +1,181 @@
+"""Every query kind against brute-force enumeration, every strategy."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import joint_table, networks, random_evidence, random_network, with_evidence
+
+import dpbn
+from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
+
+STRATEGIES = ["auto", "elimination", "junction-tree"]
+SETTINGS = settings(deadline=None, max_examples=40)
+
+
+@SETTINGS
+@given(networks(), st.integers(0, 1000), st.sampled_from(STRATEGIES), st.integers(0, 3), st.integers(0, 2))
+def test_every_query_agrees_with_enumeration(network, seed, strategy, hard, soft):
+    generator = np.random.default_rng(seed)
+    evidence = random_evidence(network, seed, hard, soft)
+    joint = with_evidence(network, joint_table(network), evidence)
+    total = joint.sum()
+    ask = dpbn.Inference(network, strategy=strategy)
+    assert ask.probability(evidence) == pytest.approx(total, rel=1e-9, abs=1e-300)
+    if total == 0:
+        with pytest.raises(ImpossibleEvidenceError):
+            ask.posteriors(evidence)
+        with pytest.raises(ImpossibleEvidenceError):
+            ask.mpe(evidence)
+        free = [n for n in network.nodes if n not in evidence]
+        if free:
+            with pytest.raises(ImpossibleEvidenceError):
+                ask.query(free[:1], evidence)
+            with pytest.raises(ImpossibleEvidenceError):
+                ask.map(free[:1], evidence)
+        return
+    posteriors = ask.posteriors(evidence)
+    assert list(posteriors) == list(network.nodes)
+    for axis, node in enumerate(network.nodes):
+        others = tuple(i for i in range(joint.ndim) if i != axis)
+        np.testing.assert_allclose(posteriors[node], joint.sum(axis=others) / total, rtol=1e-9, atol=1e-14)
+    free = [n for n in network.nodes if not isinstance(evidence.get(n), str)]
+    if free:
+        count = int(generator.integers(1, min(3, len(free)) + 1))
+        targets = [free[i] for i in generator.permutation(len(free))[:count]]
+        axes = [network.nodes.index(t) for t in targets]
+        others = tuple(i for i in range(joint.ndim) if i not in axes)
+        table = joint.sum(axis=others).transpose(np.argsort(np.argsort(axes))) / total
+        answer = ask.query(targets, evidence)
+        assert answer.variables == tuple(targets)
+        np.testing.assert_allclose(answer.values, table, rtol=1e-9, atol=1e-14)
+        assignment, probability = ask.map(targets, evidence)
+        assert list(assignment) == targets
+        assert probability == pytest.approx(table.max(), rel=1e-9)
+        cell = tuple(network.states(t).index(assignment[t]) for t in targets)
+        assert table[cell] == pytest.approx(table.max(), rel=1e-9)
+    assignment, probability = ask.mpe(evidence)
+    assert set(assignment) == {n for n in network.nodes if not isinstance(evidence.get(n), str)}
+    full = {**assignment, **{n: v for n, v in evidence.items() if isinstance(v, str)}}
+    cell = tuple(network.states(n).index(full[n]) for n in network.nodes)
+    assert probability == pytest.approx(joint.max() / total, rel=1e-9)
+    assert joint[cell] == pytest.approx(joint.max(), rel=1e-9)
+
+
+def test_answers_are_labelled():
+    ask = dpbn.Inference(dpbn.load_network("asia"))
+    answer = ask.query(["lung"], {"smoke": "yes"})
+    assert answer["yes"] == pytest.approx(0.1)
+    assert answer.to_dict()["states"] == [["yes", "no"]]
+    assert not answer.values.flags.writeable
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_wrong_questions_are_named(strategy):
+    ask = dpbn.Inference(dpbn.load_network("asia"), strategy=strategy)
+    with pytest.raises(QueryError, match="'lungs'"):
+        ask.query(["lungs"])
+    with pytest.raises(QueryError, match="'smok'"):
+        ask.posteriors({"smok": "yes"})
+    with pytest.raises(QueryError, match="'maybe'"):
+        ask.probability({"smoke": "maybe"})
+    with pytest.raises(QueryError, match=r"evidence as well.*'smoke'"):
+        ask.query(["smoke"], {"smoke": "yes"})
+    with pytest.raises(QueryError, match="at least one"):
+        ask.query([])
+    with pytest.raises(QueryError, match="distinct"):
+        ask.map(["lung", "lung"])
+    with pytest.raises(QueryError, match="2 likelihoods"):
+        ask.query("lung", {"smoke": [0.1, 0.2, 0.7]})
+    with pytest.raises(QueryError, match="finite"):
+        ask.query("lung", {"smoke": [0.1, float("nan")]})
+    with pytest.raises(QueryError, match="got None"):
+        ask.query("lung", {"smoke": None})
+    with pytest.raises(ImpossibleEvidenceError, match="either"):
+        ask.query("xray", {"either": "no", "lung": "yes"})
+    with pytest.raises(ImpossibleEvidenceError):
+        ask.query("asia", {"smoke": [0.0, 0.0]})
+    with pytest.raises(QueryError, match="got int"):
+        dpbn.Inference(3)
+    with pytest.raises(QueryError, match="strategy"):
+        dpbn.Inference(dpbn.load_network("asia"), strategy="guess")
+    with pytest.raises(QueryError, match="limit"):
+        dpbn.Inference(dpbn.load_network("asia"), limit=0)
+
+
+def test_impossible_evidence_is_found_even_where_it_is_separated_from_the_target():
+    ask = dpbn.Inference(dpbn.load_network("asia"), strategy="elimination")
+    with pytest.raises(ImpossibleEvidenceError):
+        ask.query("bronc", {"smoke": "yes", "either": "no", "tub": "yes"})
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_too_large_is_refused_before_allocating(strategy):
+    network = random_network(3, 40, max_size=3, density=1.0)
+    ask = dpbn.Inference(network, strategy=strategy)
+    with pytest.raises(TooLargeError, match="cells"):
+        ask.query(list(network.nodes[:30]))
+    tight = dpbn.Inference(network, strategy=strategy, limit=3)
+    with pytest.raises(TooLargeError, match="limit="):
+        tight.posteriors()
+    with pytest.raises(TooLargeError):
+        tight.mpe()
+
+
+def chain(length: int) -> dpbn.BayesianNetwork:
+    names = tuple(f"x{i}" for i in range(length))
+    generator = np.random.default_rng(0)
+    schema = dpbn.Schema(tuple(dpbn.Variable(n, ("a", "b", "c")) for n in names))
+    parents = {b: (a,) for a, b in itertools.pairwise(names)}
+    cpts = {n: generator.dirichlet([0.3] * 3, size=3 if i else None) for i, n in enumerate(names)}
+    return dpbn.BayesianNetwork(dpbn.Structure(schema, dpbn.Dag(names, parents)), cpts)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_long_chains_do_not_underflow(strategy):
+    network = chain(500)
+    ask = dpbn.Inference(network, strategy=strategy)
+    generator = np.random.default_rng(1)
+    path = network.sample(1, seed=3).iloc[0].to_dict()
+    hidden = {f"x{i}" for i in generator.permutation(500)[:25]}
+    evidence = {n: label for n, label in path.items() if n not in hidden}
+    log = ask.log_probability(evidence)
+    expected = log_likelihood_of_chain(network, evidence)
+    assert log == pytest.approx(expected, rel=1e-10)
+    posteriors = ask.posteriors(evidence)
+    assert all(np.isfinite(p).all() and p.sum() == pytest.approx(1) for p in posteriors.values())
+    for node in sorted(hidden)[:5]:
+        np.testing.assert_allclose(ask.query([node], evidence).values, posteriors[node], rtol=1e-9)
+    assignment, probability = ask.mpe(evidence)
+    assert set(assignment) == hidden
+    assert 0 < probability <= 1
+    everything, tiny = ask.mpe()
+    assert len(everything) == 500 and tiny >= 0
+
+
+def log_likelihood_of_chain(network, evidence) -> float:
+    message, log = np.ones(1), 0.0
+    for i, node in enumerate(network.nodes):
+        message = message @ np.atleast_2d(network.cpt(node)) if i else network.cpt(node).copy()
+        if node in evidence:
+            message = message * np.array([s == evidence[node] for s in network.states(node)])
+        log += np.log(message.sum())
+        message = message / message.sum()
+    return float(log)
+
+
+def test_plans_print_their_cost_and_are_kept():
+    ask = dpbn.Inference(dpbn.load_network("alarm"))
+    plan = ask.plan(["HR"], {"BP": "LOW"})
+    assert "width" in str(plan) and "cells" in str(plan) and "bytes" in str(plan)
+    assert plan.bytes == 8 * plan.cells
+    assert ask.plan(["HR"], {"BP": "HIGH"}) is plan  # same variables observed: the plan is reused
+
+
+def test_a_release_is_accepted():
+    class Release:
+        network = dpbn.load_network("asia")
+
+    assert dpbn.Inference(Release()).probability({"smoke": "yes"}) == pytest.approx(0.5)
