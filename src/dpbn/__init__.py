@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dpbn.domain import Schema, Variable
     from dpbn.formats import load_network, load_structure, write_network
     from dpbn.graph import Dag, Family
+    from dpbn.inference import Inference
     from dpbn.learning import learn
     from dpbn.network import BayesianNetwork, Structure
     from dpbn.privacy.noise import InsecureNoise, SecureNoise
@@ -22,6 +23,7 @@ _HOME = {
     "BayesianNetwork": "dpbn.network",
     "Dag": "dpbn.graph",
     "Family": "dpbn.graph",
+    "Inference": "dpbn.inference",
     "InsecureNoise": "dpbn.privacy.noise",
     "Release": "dpbn.release",
     "Schema": "dpbn.domain",
@@ -52,6 +54,7 @@ __all__ = [
     "BayesianNetwork",
     "Dag",
     "Family",
+    "Inference",
     "InsecureNoise",
     "Release",
     "Schema",
