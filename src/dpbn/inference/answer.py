@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpbn.errors import QueryError
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +20,7 @@ class Answer:
     values: NDArray[np.float64]
     states: tuple[tuple[str, ...], ...]
     evidence: dict[str, Any] = field(default_factory=dict)
+    bars: Callable[[float], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64)
@@ -31,6 +35,12 @@ class Answer:
         """The probability of one label per variable: `answer["LOW"]`, `answer["LOW", "HIGH"]`."""
         wanted = (labels,) if isinstance(labels, str) else tuple(labels)
         return float(self.values[tuple(s.index(label) for s, label in zip(self.states, wanted, strict=True))])
+
+    def interval(self, level: float = 0.9) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Low and high ends of an interval for every probability; only answers from a release have one."""
+        if self.bars is None:
+            raise QueryError("an interval must be asked of an answer from a release, got an answer from a network")
+        return self.bars(level)
 
     def to_dict(self) -> dict[str, Any]:
         """Labels and probabilities, ready for JSON."""

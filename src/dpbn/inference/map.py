@@ -8,7 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpbn.elimination import cheapest_elimination, graph_of_scopes
-from dpbn.inference.contraction import Array, Scope, arrange
+from dpbn.inference.buckets import Buckets
+from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
 from dpbn.inference.model import Model, remaining
@@ -18,56 +19,15 @@ from dpbn.inference.program import Program
 SUBJECT = "the largest factor of this maximisation"
 
 
-class Maximisation:
-    """Eliminate variables by maximum; the steps and axis orders are prepared, the traceback is exact."""
-
-    __slots__ = ("_steps", "largest", "sizes")
-
-    def __init__(self, inputs: Sequence[Scope], order: Sequence[int], sizes: Sequence[int]):
-        self.sizes = sizes
-        live = dict(enumerate(inputs))
-        self._steps: list[tuple[tuple[int, ...], int, Scope, tuple[Scope, ...]]] = []
-        self.largest = 1
-        made = len(inputs)
-        for variable in order:
-            used = tuple(slot for slot, scope in live.items() if variable in scope)
-            rest = tuple(sorted({v for slot in used for v in live[slot]} - {variable}))
-            scopes = tuple(live.pop(slot) for slot in used)
-            self.largest = max(self.largest, int(np.prod([sizes[v] for v in (*rest, variable)], dtype=object)))
-            self._steps.append((used, variable, rest, scopes))
-            live[made] = rest
-            made += 1
-
-    def run(self, tables: Sequence[Array]) -> tuple[dict[int, int], float]:
-        """The best code of every variable in the order, and the log of the maximum (-inf if it is zero)."""
-        values: list[Array] = list(tables)
-        choices: list[Array] = []
-        log = 0.0
-        for used, variable, rest, scopes in self._steps:
-            full = (*rest, variable)
-            product: Array = np.ones(())
-            for slot, scope in zip(used, scopes, strict=True):
-                product = np.multiply(product, arrange(values[slot], scope, full, self.sizes))
-            if product.ndim < len(full):
-                product = np.broadcast_to(product, tuple(self.sizes[v] for v in full))
-            choice = np.argmax(product, axis=-1)
-            best = np.max(product, axis=-1)
-            peak = np.max(best)
-            if not peak > 0:
-                return {}, -np.inf
-            values.append(best / peak)
-            choices.append(choice)
-            log += float(np.log(peak))
-        found: dict[int, int] = {}
-        for (_, variable, rest, _), choice in zip(reversed(self._steps), reversed(choices), strict=True):
-            found[variable] = int(choice[tuple(found[v] for v in rest)])
-        rest_used = {slot for used, *_ in self._steps for slot in used}
-        for slot, value in enumerate(values):  # constants left over: fully observed factors
-            if slot not in rest_used and value.ndim == 0:
-                if not value > 0:
-                    return {}, -np.inf
-                log += float(np.log(value))
+def maximise(buckets: Buckets, tables: Sequence[Array]) -> tuple[dict[int, int], float]:
+    """The best code of every variable, and the log of the maximum (-inf if it is zero)."""
+    products, log = buckets.sweep(tables, lambda product: np.max(product, axis=-1))
+    found: dict[int, int] = {}
+    if log == -np.inf:
         return found, log
+    for bucket, product in zip(reversed(buckets.buckets), reversed(products), strict=True):
+        found[bucket.variable] = int(np.argmax(product[tuple(found[v] for v in bucket.rest)]))
+    return found, log
 
 
 class MaximumEngine:
@@ -80,7 +40,7 @@ class MaximumEngine:
 
     def map(self, targets: Scope, findings: Findings) -> tuple[dict[int, int], float]:
         """The most probable codes of `targets` (all else summed) and ln P(those codes, evidence)."""
-        relevant, soft, program, maximisation = self._plan(targets, *findings.pattern)
+        relevant, soft, program, buckets = self._plan(targets, *findings.pattern)
         tables = [self.model.sliced(node, findings) for node in relevant] + [findings.soft[v] for v in soft]
         log = 0.0
         if program is not None:
@@ -90,14 +50,14 @@ class MaximumEngine:
                 parts.append(value)
                 log += float(scale)
             tables = parts
-        found, best = maximisation.run(tables)
+        found, best = maximise(buckets, tables)
         if best == -np.inf:
             raise impossible(self.model, findings)
         return found, best + log
 
     def _make_plan(
         self, targets: Scope, hard: frozenset[int], soft: frozenset[int]
-    ) -> tuple[list[int], list[int], list[tuple[Program, list[int]]] | None, Maximisation]:
+    ) -> tuple[list[int], list[int], list[tuple[Program, list[int]]] | None, Buckets]:
         model = self.model
         relevant = sorted(relevant_nodes(model.parents, {*targets, *hard, *soft}))
         soft_here = sorted(soft)
@@ -109,7 +69,7 @@ class MaximumEngine:
         absent = sum(1 << v for v in range(len(model.sizes)) if v not in set(targets))
         elimination = cheapest_elimination(adjacency, model.sizes, keep=absent)
         check_size(elimination.largest, self.limit, SUBJECT)
-        return relevant, soft_here, parts, Maximisation(scopes, elimination.order, model.sizes)
+        return relevant, soft_here, parts, Buckets(scopes, elimination.order, model.sizes)
 
     def _sum_parts(self, scopes: list[Scope], targets: set[int]) -> tuple[list[tuple[Program, list[int]]], list[Scope]]:
         """Sum out all but the targets, one program per part that its summed variables hold together."""

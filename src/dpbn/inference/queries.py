@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import QueryError
 from dpbn.inference.answer import Answer
+from dpbn.inference.columns import column_codes, columns_of
 from dpbn.inference.elimination import EliminationEngine, impossible
 from dpbn.inference.evidence import Evidence
 from dpbn.inference.map import MaximumEngine
 from dpbn.inference.model import model_of
 from dpbn.inference.plan import CELL_LIMIT, Plan
+from dpbn.inference.predict import Predictor, impossible_rows
+from dpbn.inference.sampling import Sampler
+
+if TYPE_CHECKING:
+    import pandas
 
 STRATEGIES = ("auto", "elimination", "junction-tree")
 
@@ -39,6 +45,8 @@ class Inference:
         self._words = self._model.vocabulary
         self._elimination = EliminationEngine(self._model, self.limit)
         self._maximum = MaximumEngine(self._model, self.limit)
+        self._predictor = Predictor(self._model, self.limit)
+        self._sampler = Sampler(self._model, self.limit)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -82,6 +90,41 @@ class Inference:
         if total == -math.inf:
             raise impossible(self._model, findings)
         return {self._words.nodes[v]: self._words.states[v][codes[v]] for v in targets}, math.exp(min(log - total, 0.0))
+
+    def predict_proba(self, table: Any, target: str, *, on_impossible: str = "error") -> NDArray[np.float64]:
+        """P(target | the other columns) for every row: rows × states of `target`.
+
+        `table` is a DataFrame, a pyarrow Table or a mapping of columns; columns are found by node name or by the
+        schema's column name, others are ignored. A missing value is an unobserved node. Rows whose relevant
+        columns contradict the network raise, or get the prior with on_impossible="prior".
+        """
+        if on_impossible not in ("error", "prior"):
+            raise QueryError(f"on_impossible must be 'error' or 'prior', got {on_impossible!r}")
+        goal = self._words.position(target)
+        given, rows = columns_of(table)
+        columns = {}
+        for variable, declared in enumerate(self._model.structure.schema):
+            name = declared.name if declared.name in given else declared.source_column
+            if variable != goal and name in given:
+                columns[variable] = column_codes(given[name], declared)
+        values, possible = self._predictor.predict(columns, rows, goal)
+        if not possible.all():
+            if on_impossible == "error":
+                raise impossible_rows(possible)
+            values[~possible] = self.query([target]).values
+        return values
+
+    def sample(self, rows: int, evidence: Evidence | None = None, seed: int | None = None) -> pandas.DataFrame:
+        """Rows drawn from P(all nodes | evidence), exactly, as a pandas DataFrame of categoricals."""
+        import pandas
+
+        codes = self._sampler.codes(rows, self._words.findings(evidence), seed)
+        return pandas.DataFrame(
+            {
+                self._words.nodes[v]: pandas.Categorical.from_codes(its, categories=list(self._words.states[v]))
+                for v, its in codes.items()
+            }
+        )
 
     def plan(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Plan:
         """What the question would take: width, cells, bytes; printed by `print`."""

@@ -1,0 +1,67 @@
+"""Bucket elimination with a way back: what traceback (MPE, MAP) and backward sampling share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpbn.inference.contraction import Array, Scope, arrange
+
+Combine = Callable[[Array], Array]  # removes the last axis: by maximum, or by sum
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One eliminated variable: the slots multiplied, and the other variables of their product."""
+
+    variable: int
+    rest: Scope
+    slots: tuple[int, ...]
+    scopes: tuple[Scope, ...]
+
+
+class Buckets:
+    """Eliminate variables one by one, keeping each product; axes of a product are `rest`, then the variable."""
+
+    __slots__ = ("_constants", "buckets", "cells", "largest", "sizes")
+
+    def __init__(self, inputs: Sequence[Scope], order: Sequence[int], sizes: Sequence[int]):
+        self.sizes = sizes
+        live = dict(enumerate(inputs))
+        self.buckets: list[Bucket] = []
+        for variable in order:
+            used = tuple(slot for slot, scope in live.items() if variable in scope)
+            rest = tuple(sorted({v for slot in used for v in live[slot]} - {variable}))
+            self.buckets.append(Bucket(variable, rest, used, tuple(live.pop(slot) for slot in used)))
+            live[len(inputs) + len(self.buckets) - 1] = rest
+        self._constants = tuple(live)  # every variable is gone: scalars are left
+        made = [math.prod(sizes[v] for v in (*b.rest, b.variable)) for b in self.buckets]
+        self.largest = max(made, default=1)
+        self.cells = sum(made)
+
+    def sweep(self, tables: Sequence[Array], combine: Combine) -> tuple[list[Array], float]:
+        """Every bucket's product, scaled, and the log of the value of the whole (-inf if it is zero)."""
+        values: list[Array] = list(tables)
+        products: list[Array] = []
+        log = 0.0
+        for bucket in self.buckets:
+            full = (*bucket.rest, bucket.variable)
+            product: Array = np.ones(tuple(self.sizes[v] for v in full)) if not bucket.slots else np.ones(())
+            for slot, scope in zip(bucket.slots, bucket.scopes, strict=True):
+                product = np.multiply(product, arrange(values[slot], scope, full, self.sizes))
+            peak = float(np.max(product))
+            if not peak > 0:
+                return [], -math.inf
+            product = product / peak
+            log += math.log(peak)
+            products.append(product)
+            values.append(combine(product))
+        for slot in self._constants:
+            value = float(values[slot])
+            if not value > 0:
+                return [], -math.inf
+            log += math.log(value)
+        return products, log

@@ -1,0 +1,103 @@
+"""Columns of a table to predict from, as state codes; -1 where a value is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.domain import Variable
+from dpbn.errors import QueryError
+
+MISSING = -1
+
+
+def columns_of(table: Any) -> tuple[dict[str, Any], int]:
+    """Named columns of a pandas or polars DataFrame, a pyarrow Table or a mapping, and the number of rows."""
+    if isinstance(table, Mapping):
+        columns = {str(name): values for name, values in table.items()}
+        lengths = {len(values) for values in columns.values()}
+        if len(lengths) > 1:
+            raise QueryError(f"columns must have one length, got {sorted(lengths)}")
+        return columns, lengths.pop() if lengths else 0
+    names = getattr(table, "column_names", None)
+    if names is None:
+        names = getattr(table, "columns", None)
+    if names is None or not hasattr(table, "__getitem__"):
+        raise QueryError(
+            f"a table must be a DataFrame, a pyarrow Table or a mapping of columns, got {type(table).__name__}"
+        )
+    rows = table.num_rows if hasattr(table, "num_rows") else len(table)
+    return {str(name): table[name] for name in names}, int(rows)
+
+
+def column_codes(values: Any, variable: Variable) -> NDArray[np.int64]:
+    """Codes of one column: each distinct value is matched once, by the public rule of its variable."""
+    import pyarrow
+
+    categories = getattr(getattr(values, "cat", None), "categories", None)
+    if categories is not None:  # a pandas categorical already holds codes
+        return _mapped(np.asarray(values.cat.codes, dtype=np.int64), list(categories), variable)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
+        values = values.astype(object)
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    try:
+        array = values if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)) else _to_arrow(values)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        array = _to_arrow([None if _absent(v) else str(v) for v in values])
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array, pyarrow.ChunkedArray):
+        array = array.unify_dictionaries().chunk(0) if array.num_chunks else pyarrow.array([], pyarrow.string())
+    if not pyarrow.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    codes = np.asarray(array.indices.fill_null(MISSING).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return _mapped(codes, array.dictionary.to_pylist(), variable)
+
+
+def _to_arrow(values: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.array(values, from_pandas=True)
+
+
+def _absent(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _mapped(codes: NDArray[np.int64], distinct: list[Any], variable: Variable) -> NDArray[np.int64]:
+    lookup = np.full(len(distinct) + 1, MISSING, dtype=np.int64)  # the last entry answers code -1
+    used = np.bincount(codes + 1, minlength=len(distinct) + 1)[1:] > 0
+    for index, value in enumerate(distinct):
+        if used[index] and not _absent(value):  # categories may declare labels that no row holds
+            lookup[index] = code_of(value, variable)
+    return lookup[codes]
+
+
+def code_of(value: Any, variable: Variable) -> int:
+    """Text equals a label; a number falls into its interval, or equals a label's number; True matches 'true'."""
+    if isinstance(value, str):
+        if value in variable.states:
+            return variable.states.index(value)
+    elif isinstance(value, (bool, np.bool_)):
+        for code, label in enumerate(variable.states):
+            if label.lower() == str(bool(value)).lower():
+                return code
+    elif isinstance(value, (int, float, np.integer, np.floating)):
+        if variable.cut_points is not None:
+            return int(np.searchsorted(np.array(variable.cut_points), float(value), side="right"))
+        for code, label in enumerate(variable.states):
+            if _number(label) == value:
+                return code
+    raise QueryError(f"state of {variable.name!r} must be one of {list(variable.states)}, got {value!r}")
+
+
+def _number(label: str) -> float | None:
+    try:
+        return float(label)
+    except ValueError:
+        return None

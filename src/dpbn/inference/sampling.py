@@ -1,0 +1,61 @@
+"""Rows from P(all nodes | evidence): exact, by elimination forward and sampling backward."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.errors import InputError
+from dpbn.inference.buckets import Buckets
+from dpbn.inference.contraction import Scope
+from dpbn.inference.elimination import impossible
+from dpbn.inference.evidence import Findings
+from dpbn.inference.model import Model, remaining
+from dpbn.inference.plan import check_size
+
+
+class Sampler:
+    """Draws rows of codes; the elimination is planned once per set of observed variables."""
+
+    def __init__(self, model: Model, limit: int):
+        self.model = model
+        self.limit = limit
+        self._plan = lru_cache(64)(self._make_plan)
+
+    def _make_plan(self, hard: frozenset[int], soft: frozenset[int]) -> Buckets:
+        sizes = self.model.sizes
+        scopes: list[Scope] = [remaining(scope, hard) for scope in self.model.scopes]
+        scopes += [(v,) for v in sorted(soft)]
+        observed = sum(1 << v for v in hard)
+        elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=observed)
+        check_size(elimination.largest, self.limit, "the largest factor of this sampler")
+        return Buckets(scopes, elimination.order, sizes)
+
+    def codes(self, rows: int, findings: Findings, seed: int | None) -> dict[int, NDArray[np.int64]]:
+        """One array of codes per node, in node order."""
+        if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 0:
+            raise InputError(f"rows must be a whole number >= 0, got {rows!r}")
+        buckets = self._plan(*findings.pattern)
+        tables = [self.model.sliced(node, findings) for node in range(len(self.model.scopes))]
+        tables += [findings.soft[v] for v in sorted(findings.soft)]
+        products, log = buckets.sweep(tables, lambda product: np.add.reduce(product, axis=-1))
+        if log == -np.inf:
+            raise impossible(self.model, findings)
+        generator = np.random.default_rng(seed)
+        drawn = {v: np.full(rows, code, dtype=np.int64) for v, code in findings.hard.items()}
+        for bucket, product in zip(reversed(buckets.buckets), reversed(products), strict=True):
+            states = product.shape[-1]
+            cumulative = np.cumsum(product.reshape(-1, states), axis=1)
+            row = np.zeros(rows, dtype=np.int64)
+            for v, size in zip(bucket.rest, product.shape[:-1], strict=True):
+                row *= size
+                row += drawn[v]
+            threshold = generator.random(rows) * cumulative[row, -1]
+            code = np.zeros(rows, dtype=np.int64)
+            for column in range(states - 1):
+                code += threshold >= cumulative[row, column]
+            drawn[bucket.variable] = code
+        return {v: drawn[v] for v in range(len(self.model.sizes))}

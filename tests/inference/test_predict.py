@@ -1,0 +1,85 @@
+"""Predictions for tables, against one query per row."""
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import networks
+
+import dpbn
+from dpbn.errors import ImpossibleEvidenceError, QueryError
+from dpbn.inference import predict
+
+
+def expected(ask: dpbn.Inference, frame: pandas.DataFrame, target: str) -> np.ndarray:
+    rows = []
+    for _, row in frame.drop(columns=[target], errors="ignore").iterrows():
+        rows.append(ask.query([target], {n: v for n, v in row.items() if isinstance(v, str)}).values)
+    return np.array(rows)
+
+
+@settings(deadline=None, max_examples=25)
+@given(networks(), st.integers(0, 1000), st.sampled_from([0.0, 0.2, 0.6]), st.sampled_from([1, 3, 48]))
+def test_predictions_agree_with_queries(network, seed, missing, patterns):
+    generator = np.random.default_rng(seed)
+    frame = network.sample(30, seed=seed).astype(object)
+    frame = frame.mask(generator.random(frame.shape) < missing)
+    frame = frame[[c for c in frame.columns if generator.random() < 0.8]]
+    target = network.nodes[int(generator.integers(len(network.nodes)))]
+    ask = dpbn.Inference(network)
+    before, predict.PATTERNS = predict.PATTERNS, patterns
+    try:
+        found = ask.predict_proba(frame, target)
+    finally:
+        predict.PATTERNS = before
+    np.testing.assert_allclose(found, expected(ask, frame, target).reshape(found.shape), rtol=1e-9, atol=1e-14)
+
+
+def test_every_kind_of_table_gives_the_same():
+    network = dpbn.load_network("alarm")
+    ask = dpbn.Inference(network)
+    frame = network.sample(300, seed=1)[["HR", "CO", "BP", "VENTLUNG", "HISTORY"]].astype(object)
+    frame.loc[3:40, "CO"] = None
+    reference = ask.predict_proba(frame, "HR")
+    assert reference.shape == (300, 3)
+    np.testing.assert_allclose(reference[:60], expected(ask, frame[:60], "HR"), rtol=1e-9)
+    categorical = frame.astype(dict.fromkeys(frame.columns, "category"))
+    for table in (
+        categorical,
+        pyarrow.Table.from_pandas(frame),
+        pyarrow.Table.from_pandas(categorical),
+        polars.from_pandas(frame),
+        {c: list(frame[c]) for c in frame.columns},
+        {c: frame[c].to_numpy() for c in frame.columns},
+    ):
+        np.testing.assert_array_equal(ask.predict_proba(table, "HR"), reference)
+    assert ask.predict_proba({}, "HR").shape == (0, 3)
+
+
+def test_numbers_and_cut_points():
+    schema = dpbn.Schema((dpbn.Variable("age", ("young", "old"), cut_points=(50.0,)), dpbn.Variable("ill", ("0", "1"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("age", "ill"), {"ill": ("age",)}))
+    ask = dpbn.Inference(dpbn.BayesianNetwork(structure, {"age": [0.5, 0.5], "ill": [[0.9, 0.1], [0.2, 0.8]]}))
+    np.testing.assert_allclose(ask.predict_proba({"age": [20.0, 50.0, None]}, "ill")[:, 1], [0.1, 0.8, 0.45])
+    found = ask.predict_proba(pandas.DataFrame({"ill": [1.0, np.nan, 0.0]}), "age")[:, 1]
+    np.testing.assert_allclose(found, [8 / 9, 0.5, 2 / 11])
+
+
+def test_wrong_tables_are_named():
+    ask = dpbn.Inference(dpbn.load_network("asia"))
+    with pytest.raises(QueryError, match=r"'smoke'.*'perhaps'"):
+        ask.predict_proba({"smoke": ["yes", "perhaps"]}, "lung")
+    with pytest.raises(QueryError, match="'lungs'"):
+        ask.predict_proba({"smoke": ["yes"]}, "lungs")
+    with pytest.raises(QueryError, match="got int"):
+        ask.predict_proba(3, "lung")
+    with pytest.raises(QueryError, match="one length"):
+        ask.predict_proba({"smoke": ["yes"], "asia": []}, "lung")
+    table = {"either": ["yes", "no"], "tub": ["no", "yes"]}
+    with pytest.raises(ImpossibleEvidenceError, match="row 1"):
+        ask.predict_proba(table, "lung")
+    values = ask.predict_proba(table, "lung", on_impossible="prior")
+    np.testing.assert_allclose(values[1], ask.query(["lung"]).values)
