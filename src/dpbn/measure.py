@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from threading import RLock
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
-from dpbn.privacy import accounting
+from dpbn.privacy import accounting, gradual
 from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.guarantee import Budget, Sensitivity
-from dpbn.privacy.noise import Noise
+from dpbn.privacy.noise import LARGEST_COUNT, Noise, SecureNoise, check_rate, check_scale
 
 Names = tuple[str, ...]
 Table = NDArray[np.int64]
+MECHANISMS = ("laplace", "gaussian")
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -47,6 +49,30 @@ class Request:
     scale: float
     mechanism: str = "laplace"  # or "gaussian"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _checked_names(self.names))
+        object.__setattr__(self, "scale", check_scale(self.scale))
+        if self.mechanism not in MECHANISMS:
+            raise PrivacyError(f"mechanism must be 'laplace' or 'gaussian', got {self.mechanism!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Ask for one Laplace table over `names` that can be shown at several `scales`, coarsest first."""
+
+    names: Names
+    scales: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _checked_names(self.names))
+        object.__setattr__(self, "scales", gradual.check_ladder(self.scales))
+
+
+def _checked_names(names: Names) -> Names:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        raise PrivacyError(f"names of a table must be distinct strings, got {names!r}")
+    return tuple(names)
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -58,7 +84,10 @@ class Sampling:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """One noisy contingency table: all that is known of the data. `loss` is epsilon, or rho if gaussian."""
+    """One noisy contingency table: all that is known of the data. `loss` is epsilon, or rho if gaussian.
+
+    Measurements with one `ladder` are levels of one gradual release: together they cost the finest one only.
+    """
 
     names: Names
     values: Table
@@ -67,6 +96,7 @@ class Measurement:
     loss: float
     stage: str = ""
     sampling: Sampling | None = None
+    ladder: str = ""
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.int64)
@@ -84,21 +114,31 @@ class Measurement:
 
 def total_loss(measurements: Sequence[Measurement], delta: float = 0.0) -> float:
     """The epsilon (at this delta) of publishing all `measurements` together, rounded up."""
-    direct = [m.loss for m in measurements if m.sampling is None]
+    if any(not math.isfinite(m.loss) or m.loss < 0 for m in measurements):
+        raise PrivacyError("the loss of every measurement must be finite and >= 0")
+    direct = [m.loss for m in measurements if m.sampling is None and not m.ladder]
     groups: dict[Sampling, list[float]] = {}
+    ladders: dict[str, float] = {}
     for m in measurements:
+        if m.sampling is not None and m.ladder:
+            raise PrivacyError("a gradual release on a sample is not accounted for")
         if m.sampling is not None:
             groups.setdefault(m.sampling, []).append(m.loss)
+        elif m.ladder:
+            ladders[m.ladder] = max(m.loss, ladders.get(m.ladder, 0.0))
     if any(m.mechanism == "gaussian" for m in measurements):
-        if groups or any(m.mechanism != "gaussian" for m in measurements):
+        if groups or ladders or any(m.mechanism != "gaussian" for m in measurements):
             raise PrivacyError("Gaussian measurements must not be mixed with Laplace or sampled ones in one release")
         return accounting.zcdp_epsilon(accounting.add_up(direct), delta)
-    shared = [accounting.amplified(accounting.add_up(losses), float(s.rate)) for s, losses in groups.items()]
-    return accounting.add_up([*direct, *shared])
+    shared = [accounting.amplified(accounting.add_up(losses), s.rate) for s, losses in groups.items()]
+    return accounting.add_up([*direct, *shared, *ladders.values()])
 
 
 class Curator:
-    """Holds counts, noise and budget; hands out measurements until the budget is used."""
+    """Holds counts, noise and budget; hands out measurements until the budget is used.
+
+    What a call costs is committed before its noise is drawn: a call that fails half-way has spent its share.
+    """
 
     def __init__(
         self,
@@ -109,58 +149,169 @@ class Curator:
         charge: Callable[[], None] = lambda: None,
     ):
         self._source, self._noise, self._charge = source, noise, charge
-        self.budget, self.sensitivity = budget, sensitivity
-        self.measurements: tuple[Measurement, ...] = ()
+        self._budget, self._sensitivity = budget, sensitivity
+        self._committed: tuple[Measurement, ...] = ()
+        self._shown: tuple[Measurement, ...] = ()
         self._charged = False
+        self._calls = 0
+        self._lock = RLock()  # two threads must not both pass the check for the last of the budget
+
+    @property
+    def budget(self) -> Budget:
+        return self._budget
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return self._sensitivity
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """Everything shown so far."""
+        return self._shown
+
+    @property
+    def spent(self) -> float:
+        """The epsilon committed so far, shown or not."""
+        return total_loss(self._committed, self._budget.delta)
+
+    @property
+    def private(self) -> bool:
+        """Whether what it shows may be called private: only the library's own secure noise is trusted."""
+        return type(self._noise) is SecureNoise
 
     @property
     def amplifies(self) -> bool:
         """Whether sampling may be credited: proved for single rows added or removed only."""
-        return self.sensitivity.l1 == 1
+        return self._sensitivity.l1 == 1
 
     def loss(self, request: Request) -> float:
         if request.mechanism == "laplace":
-            return bridge.laplace_epsilon(request.scale, self.sensitivity.l1)
-        if request.mechanism == "gaussian":
-            return accounting.gaussian_rho(request.scale, self.sensitivity.l2_squared)
-        raise PrivacyError(f"mechanism must be 'laplace' or 'gaussian', got {request.mechanism!r}")
+            return bridge.laplace_epsilon(request.scale, self._sensitivity.l1)
+        return accounting.gaussian_rho(request.scale, self._sensitivity.l2_squared)
 
     def measure(
         self, requests: Sequence[Request], *, stage: str = "", rate: Fraction = Fraction(1)
     ) -> tuple[Measurement, ...]:
         """Noisy tables for `requests`, on a Poisson sample of the records if `rate` is below 1."""
-        sets = [request.names for request in requests]
-        tables = self._source.counts(sets)  # fails, if it fails, before anything is charged
-        blank = [
-            Measurement(r.names, _NOTHING, r.mechanism, r.scale, self.loss(r), stage, self._sampling(rate, stage, i))
-            for i, r in enumerate(requests)
-        ]
-        spent = total_loss((*self.measurements, *blank), self.budget.delta)
-        if spent > self.budget.epsilon:
-            raise PrivacyError(f"measurements must cost at most epsilon={self.budget.epsilon}, got {spent}")
+        rate = check_rate(rate)
+        if rate == 0:
+            raise PrivacyError("a sampling rate must be above 0, got 0")
+        with self._lock:
+            tables = self._counts([request.names for request in requests])
+            self._calls += 1
+            blank = [
+                Measurement(r.names, _NOTHING, r.mechanism, r.scale, self.loss(r), stage, self._sampling(r, rate))
+                for r in requests
+            ]
+            self._commit(blank)
+            if rate < 1:
+                tables = self._sampled(tables, rate)
+            return self._show([replace(b, values=self._noisy(tables[b.names], b)) for b in blank])
+
+    def gradual(self, ladders: Sequence[Ladder], *, stage: str = "") -> Gradual:
+        """Show every ladder at its coarsest scale; finer levels can be shown later for the difference in cost."""
+        with self._lock:
+            tables = self._counts([ladder.names for ladder in ladders])
+            self._calls += 1
+            call, blank = self._calls, []
+            for index, ladder in enumerate(ladders):
+                loss = bridge.laplace_epsilon(ladder.scales[0], self._sensitivity.l1)
+                mark = f"{call}/{index}"
+                blank.append(Measurement(ladder.names, _NOTHING, "laplace", ladder.scales[0], loss, stage, None, mark))
+            if len({ladder.names for ladder in ladders}) != len(ladders):
+                raise PrivacyError("names of the ladders of one gradual release must be distinct")
+            self._commit(blank)
+            hidden = {}
+            for ladder in ladders:
+                fine = self._noise.laplace(tables[ladder.names], ladder.scales[-1])
+                hidden[ladder.names] = gradual.ladder(fine, ladder.scales, self._noise)
+            shown = self._show([replace(b, values=hidden[b.names][0]) for b in blank])
+            return Gradual(self, ladders, hidden, shown)
+
+    def _refine(self, blank: Sequence[Measurement], values: Sequence[Table]) -> tuple[Measurement, ...]:
+        """Show finer levels, if the budget covers the finest level of every ladder."""
+        self._commit(blank)
+        return self._show([replace(b, values=v) for b, v in zip(blank, values, strict=True)])
+
+    def _counts(self, sets: Sequence[Names]) -> Mapping[Names, Table]:
+        """Counts clipped to 64-bit reach; clipping moves two tables no further apart. Fails before any charge."""
+        tables = self._source.counts(list(dict.fromkeys(sets)))
+        return {names: _clipped(tables[names]) for names in sets}
+
+    def _commit(self, blank: Sequence[Measurement]) -> None:
+        """Refuse what exceeds the budget, charge the ledger once, and count the cost, all before any draw."""
+        spent = total_loss((*self._committed, *blank), self._budget.delta)
+        if not spent <= self._budget.epsilon:
+            raise PrivacyError(f"measurements must cost at most epsilon={self._budget.epsilon}, got {spent}")
         if not self._charged:
             self._charge()
             self._charged = True
-        if rate < 1:
-            tables = self._sampled(tables, rate)
-        made = tuple(
-            Measurement(b.names, self._noisy(tables[b.names], b), b.mechanism, b.scale, b.loss, b.stage, b.sampling)
-            for b in blank
-        )
-        self.measurements += made
-        return made
+        self._committed += tuple(blank)
+
+    def _show(self, made: Sequence[Measurement]) -> tuple[Measurement, ...]:
+        self._shown += tuple(made)
+        return tuple(made)
 
     def _noisy(self, table: Table, blank: Measurement) -> Table:
         draw = self._noise.laplace if blank.mechanism == "laplace" else self._noise.gaussian
-        return draw(np.ascontiguousarray(table, dtype=np.int64), blank.scale)
+        return draw(table, blank.scale)
 
-    def _sampling(self, rate: Fraction, stage: str, index: int) -> Sampling | None:
-        if rate >= 1 or not self.amplifies:
+    def _sampling(self, request: Request, rate: Fraction) -> Sampling | None:
+        """One group per sample drawn: per call if rows are sampled, per table of the call if tables are thinned."""
+        if rate == 1 or not self.amplifies:
             return None
-        return Sampling(rate, stage if self._source.can_sample_rows else f"{stage}/{index}")
+        table = "" if self._source.can_sample_rows else f"/{request.names!r}"
+        return Sampling(rate, f"{self._calls}{table}")
 
     def _sampled(self, tables: Mapping[Names, Table], rate: Fraction) -> Mapping[Names, Table]:
         if self._source.can_sample_rows:
-            return self._source.sampled_counts(list(tables), lambda rows: self._noise.keep(rows, rate))
+            sampled = self._source.sampled_counts(list(tables), lambda rows: self._noise.keep(rows, rate))
+            return {names: _clipped(sampled[names]) for names in tables}
         # an independent sample per table: thin every cell binomially
         return {names: self._noise.thin(table, rate) for names, table in tables.items()}
+
+
+def _clipped(table: Table) -> Table:
+    return np.clip(np.ascontiguousarray(table, dtype=np.int64), 0, LARGEST_COUNT)
+
+
+class Gradual:
+    """Tables shown at a coarse level whose finer levels can still be shown. Level 0 is the coarsest."""
+
+    def __init__(
+        self,
+        curator: Curator,
+        ladders: Sequence[Ladder],
+        hidden: Mapping[Names, tuple[Table, ...]],
+        shown: Sequence[Measurement],
+    ):
+        self._curator, self._hidden = curator, hidden
+        self._ladders = {ladder.names: ladder for ladder in ladders}
+        self._current = {measurement.names: measurement for measurement in shown}
+        self._levels = dict.fromkeys(self._ladders, 0)
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """The finest level shown of every table."""
+        return tuple(self._current.values())
+
+    def refine(self, levels: Mapping[Names, int], *, stage: str = "") -> tuple[Measurement, ...]:
+        """Show the chosen finer levels; refused, with nothing shown, if the budget does not cover them all."""
+        with self._curator._lock:
+            blank, values = [], []
+            for names, level in levels.items():
+                if names not in self._ladders:
+                    raise PrivacyError(f"a table to refine must be in this gradual release, got {names!r}")
+                scales = self._ladders[names].scales
+                if isinstance(level, bool) or not self._levels[names] < level < len(scales):
+                    lowest = self._levels[names] + 1
+                    raise PrivacyError(f"the level of {names} must be in {lowest}..{len(scales) - 1}, got {level!r}")
+                request = Request(names, scales[level])
+                mark = self._current[names].ladder
+                loss = self._curator.loss(request)
+                blank.append(Measurement(names, _NOTHING, "laplace", scales[level], loss, stage, None, mark))
+                values.append(self._hidden[names][level])
+            made = self._curator._refine(blank, values)
+            self._current.update({measurement.names: measurement for measurement in made})
+            self._levels.update({names: int(level) for names, level in levels.items()})
+            return made

@@ -111,6 +111,7 @@ def _measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
         "loss": measurement.loss,
         "stage": measurement.stage,
         "sampling": None if sampling is None else {"rate": str(sampling.rate), "group": sampling.group},
+        "ladder": measurement.ladder,
         "values": measurement.values.tolist(),
     }
 
@@ -166,7 +167,8 @@ def _measurement(structure: Structure, entry: Any) -> Measurement:
     if entry["mechanism"] not in ("laplace", "gaussian"):
         raise FormatError(f"mechanism must be 'laplace' or 'gaussian', got {entry['mechanism']!r}")
     scale, loss = _number(entry["scale"]), _number(entry["loss"])
-    return Measurement(names, values, entry["mechanism"], scale, loss, _text(entry["stage"]), sampling)
+    ladder = _text(entry.get("ladder", ""))
+    return Measurement(names, values, entry["mechanism"], scale, loss, _text(entry["stage"]), sampling, ladder)
 
 
 def _number(value: Any) -> float:

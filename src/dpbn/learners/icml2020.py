@@ -51,7 +51,7 @@ def learn_icml2020(
     epsilon_one = stage_one * epsilon
     # Where sampling may not be credited (docs/privacy.md) it would only lose accuracy: measure all rows instead.
     rate = Fraction(sampling_rate).limit_denominator(2**20) if curator.amplifies else Fraction(1)
-    on_sample = accounting.before_sampling(epsilon_one, float(rate))  # line 2
+    on_sample = accounting.before_sampling(epsilon_one, rate)  # line 2
     first_shares = dict.fromkeys(nodes, on_sample / len(nodes) * (1 - ROUNDING))
     first = compute_parameters(structure, curator, first_shares, prior, stage="one", rate=rate)  # lines 3-4
 

@@ -1,52 +1,189 @@
 """Composition: from the losses of the measurements made to one (epsilon, delta), rounded up.
 
-Pure epsilon-DP adds up. zCDP adds up in rho and is converted at the end (Bun & Steinke 2016; tight
-conversion through OpenDP's privacy profile). Poisson sampling at rate b turns epsilon into
-ln(1 + b (e^epsilon - 1)).
+Pure epsilon-DP adds up. zCDP adds up in rho and is converted at the end. Poisson sampling at rate b turns
+epsilon into ln(1 + b (e^epsilon - 1)).
+
+Rounding. Floats are exact rationals, so sums are made in `Fraction` and rounded once, to the private side.
+exp and ln are taken by `decimal`, which rounds them correctly at the context's 100 digits. Epsilons in
+[1e-20, 1e6] and sampling rates above 1e-10 lose at most 30 digits by cancellation, so results carry a relative
+error below 1e-60. They are moved by 1e-40 to the private side before the last rounding, which is again directed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
 
+from dpbn.errors import PrivacyError
 from dpbn.privacy import opendp_bridge as bridge
+from dpbn.privacy.noise import LARGEST_SCALE, SMALLEST_SCALE, check_scale
+
+_PRECISE = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_MARGIN = Fraction(1, 10**40)
+
+
+def round_up(value: Fraction) -> float:
+    """The smallest float not below `value`."""
+    nearest = float(value)  # correctly rounded, so at most one step off
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def round_down(value: Fraction) -> float:
+    """The largest float not above `value`."""
+    return -round_up(-value)
 
 
 def add_up(losses: Iterable[float]) -> float:
-    """Sum rounded towards more loss: never below the exact sum of the floats given."""
-    losses = list(losses)
-    total = math.fsum(losses)  # correctly rounded
-    return total if not losses or len(losses) == 1 else math.nextafter(total, math.inf)
+    """Sum rounded towards more loss: the smallest float not below the exact sum of the floats given."""
+    return round_up(sum((Fraction(loss) for loss in losses), Fraction(0)))
+
+
+def split(total: float, weights: Sequence[float]) -> tuple[float, ...]:
+    """Shares of `total` in proportion to `weights`, each rounded down: add_up(shares) <= total.
+
+    The exact sum of the shares is at most `total`, which is a float, so rounding that sum up to a float
+    stays at or below it. At most one unit in the last place is lost per share.
+    """
+    check_loss("a total", total)
+    if not weights or not all(math.isfinite(w) and w > 0 for w in weights):
+        raise PrivacyError(f"weights must be one or more finite numbers above 0, got {tuple(weights)!r}")
+    exact = [Fraction(weight) for weight in weights]
+    whole = sum(exact, Fraction(0))
+    shares = tuple(round_down(Fraction(total) * weight / whole) for weight in exact)
+    if min(shares) <= 0:
+        raise PrivacyError(f"every share of {total} must be above 0, got weights {tuple(weights)!r}")
+    return shares
 
 
 def laplace_scale(epsilon: float, l1_sensitivity: int) -> float:
     """The smallest scale whose own privacy map charges at most `epsilon`."""
-    scale = l1_sensitivity / epsilon
-    while bridge.laplace_epsilon(scale, l1_sensitivity) > epsilon:
+    check_loss("epsilon", epsilon)
+    scale = check_scale(max(SMALLEST_SCALE, l1_sensitivity / epsilon))
+    return _smallest(scale, lambda s: bridge.laplace_epsilon(s, l1_sensitivity) <= epsilon)
+
+
+def gaussian_scale(rho: float, l2_sensitivity_squared: int) -> float:
+    """The smallest discrete Gaussian scale whose own privacy map charges at most `rho`."""
+    check_loss("rho", rho)
+    scale = check_scale(max(SMALLEST_SCALE, math.sqrt(l2_sensitivity_squared / (2 * rho))))
+    return _smallest(scale, lambda s: gaussian_rho(s, l2_sensitivity_squared) <= rho)
+
+
+def _smallest(scale: float, enough: Callable[[float], bool]) -> float:
+    """Step by single floats to the smallest scale that satisfies `enough` (monotone)."""
+    while not enough(scale):
         scale = math.nextafter(scale, math.inf)
+    while (below := math.nextafter(scale, 0.0)) >= SMALLEST_SCALE and enough(below):
+        scale = below
+    if scale > LARGEST_SCALE:
+        raise PrivacyError(f"a noise scale must be at most 2^50, got {scale}")
     return scale
 
 
-def amplified(epsilon: float, rate: float) -> float:
-    """Loss of an epsilon-DP mechanism on a Poisson sample of rate `rate` (rounded up)."""
-    if rate >= 1:
-        return epsilon
-    return math.log1p(rate * math.expm1(epsilon)) * (1 + 4e-15)
+def amplified(epsilon: float, rate: Fraction) -> float:
+    """Loss of an epsilon-DP mechanism on a Poisson sample: ln(1 + rate (e^epsilon - 1)), rounded up."""
+    rate = check_sampling(epsilon, rate)
+    return min(epsilon, _log1p_expm1(epsilon, rate, Fraction(1), 1)) if rate < 1 else epsilon
 
 
-def before_sampling(epsilon: float, rate: float) -> float:
-    """The inverse: ln((e^epsilon - 1) / rate + 1), rounded down (Algorithm 1, line 2)."""
-    if rate >= 1:
+def before_sampling(epsilon: float, rate: Fraction) -> float:
+    """The inverse, ln(1 + (e^epsilon - 1) / rate), rounded down (Algorithm 1, line 2).
+
+    amplified(x, rate) <= epsilon for every x up to the result: x is at most the exact inverse lowered by a
+    factor 1 - 1e-40, the exact map of that is below epsilon by more than amplified() adds, and epsilon is a float.
+    """
+    rate = check_sampling(epsilon, rate)
+    if rate == 1:
         return epsilon
-    return math.log1p(math.expm1(epsilon) / rate) * (1 - 8e-15)
+    result = _log1p_expm1(epsilon, Fraction(1), rate, -1)
+    while amplified(result, rate) > epsilon:
+        result = math.nextafter(result, 0.0)
+    return result
+
+
+def _log1p_expm1(epsilon: float, times: Fraction, over: Fraction, side: int) -> float:
+    """ln(1 + (times/over) (e^epsilon - 1)), rounded up (side 1) or down (side -1)."""
+    context = _PRECISE
+    ratio = times / over
+    factor = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    grown = context.subtract(context.exp(Decimal(epsilon)), Decimal(1))
+    value = Fraction(context.ln(context.add(Decimal(1), context.multiply(factor, grown))))
+    return round_up(value * (1 + _MARGIN)) if side > 0 else round_down(value * (1 - _MARGIN))
 
 
 def gaussian_rho(scale: float, l2_sensitivity_squared: int) -> float:
     """zCDP loss of discrete Gaussian noise of `scale`, as OpenDP's map charges it."""
-    return bridge.gaussian_rho(scale, math.nextafter(math.sqrt(l2_sensitivity_squared), math.inf))
+    root = math.isqrt(l2_sensitivity_squared)
+    exact = root * root == l2_sensitivity_squared
+    return bridge.gaussian_rho(
+        scale, float(root) if exact else math.nextafter(math.sqrt(l2_sensitivity_squared), math.inf)
+    )
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The smallest epsilon known at which rho-zCDP implies (epsilon, delta)-DP (tight conversion)."""
-    return bridge.zcdp_epsilon(rho, delta)
+    """The smallest epsilon known at which rho-zCDP implies (epsilon, delta)-DP: OpenDP's, or the line below.
+
+    Canonne, Kamath, Steinke 2020, Proposition 12: for every order a > 1,
+    epsilon = a rho + ln((a-1)/a) - (ln delta + ln a)/(a-1) is enough. Any order proves it; floats look for
+    the best one, and the formula is then evaluated at that order in decimals and rounded up.
+    """
+    check_delta(delta)
+    if rho == 0:
+        return 0.0
+    check_loss("rho", rho)
+    order = _best_order(rho, delta)
+    context, a = _PRECISE, Decimal(order)
+    log_ratio = context.ln(context.divide(context.subtract(a, Decimal(1)), a))
+    tail = context.divide(context.ln(context.multiply(Decimal(delta), a)), context.subtract(a, Decimal(1)))
+    value = context.subtract(context.add(context.multiply(a, Decimal(rho)), log_ratio), tail)
+    tight = max(0.0, round_up(Fraction(value) + _MARGIN * (1 + abs(Fraction(value)))))
+    return min(tight, bridge.zcdp_epsilon(rho, delta))
+
+
+def _best_order(rho: float, delta: float) -> float:
+    """The order at which the conversion is smallest: a golden-section search over ln(a - 1)."""
+
+    def bound(x: float) -> float:
+        a = 1.0 + math.exp(x)
+        return a * rho + math.log1p(-1.0 / a) - (math.log(delta) + math.log(a)) / (a - 1.0)
+
+    low, high, golden = -15.0, 45.0, (math.sqrt(5.0) - 1.0) / 2.0
+    for _ in range(120):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if bound(left) < bound(right) else (left, high)
+    return 1.0 + math.exp((low + high) / 2.0)
+
+
+@lru_cache(maxsize=256, typed=True)
+def rho_budget(epsilon: float, delta: float) -> float:
+    """The largest rho whose conversion at `delta` stays within `epsilon`, rounded down."""
+    check_loss("epsilon", epsilon)
+    check_delta(delta)
+    low, high = 0.0, max(1e-12, epsilon)  # rho-zCDP at delta < 1/2 has epsilon above rho for all that matter here
+    while zcdp_epsilon(high, delta) <= epsilon:
+        high *= 2.0
+    while (middle := (low + high) / 2.0) not in (low, high) and high - low > 1e-13 * high:
+        low, high = (middle, high) if zcdp_epsilon(middle, delta) <= epsilon else (low, middle)
+    return low * (1.0 - 1e-12)  # a smaller rho of the same order may be searched a hair less well
+
+
+def check_loss(subject: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise PrivacyError(f"{subject} must be finite and above 0, got {value!r}")
+
+
+def check_delta(delta: float) -> None:
+    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 < delta < 1:
+        raise PrivacyError(f"delta must be in (0, 1) for Gaussian noise, got {delta!r}")
+
+
+def check_sampling(epsilon: float, rate: Fraction) -> Fraction:
+    if not 1e-20 <= epsilon <= 1e6:
+        raise PrivacyError(f"epsilon must be in [1e-20, 1e6] to account for sampling, got {epsilon!r}")
+    exact = Fraction(rate)
+    if not Fraction(1, 10**10) <= exact <= 1:
+        raise PrivacyError(f"a sampling rate must be in [1e-10, 1] to be accounted for, got {rate!r}")
+    return exact

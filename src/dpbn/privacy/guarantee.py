@@ -49,8 +49,8 @@ class Sensitivity:
         except ValueError:
             raise PrivacyError(f"neighbors must be 'add-remove' or 'replace', got {self.neighbors!r}") from None
         count = self.max_contributions
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise PrivacyError(f"max_contributions must be a whole number >= 1, got {count!r}")
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 2**31:
+            raise PrivacyError(f"max_contributions must be a whole number in 1..2^31, got {count!r}")
 
     @property
     def l1(self) -> int:

@@ -6,8 +6,11 @@ has P(k) proportional to exp(-k^2 / (2 s^2)). Every cell handed in gets its own 
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +20,12 @@ from dpbn.errors import PrivacyError
 from dpbn.privacy import opendp_bridge as bridge
 
 Counts = NDArray[np.int64]
+
+LARGEST_COUNT = 2**62  # the Curator clips counts to this
+LARGEST_SCALE = 2.0**50  # a draw that leaves 64 bits is then more than 4096 scales out: e^-4096
+SMALLEST_SCALE = 2.0**-40
+_BITS_SET = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
+_WORDS_AT_ONCE = 2**20
 
 
 class Noise(Protocol):
@@ -38,38 +47,111 @@ class Noise(Protocol):
         ...
 
 
+def check_scale(scale: float) -> float:
+    """The scale as a float, refused unless it is positive and its noise fits 64-bit integers."""
+    number = isinstance(scale, (int, float, np.floating, np.integer)) and not isinstance(scale, bool)
+    if not number or not SMALLEST_SCALE <= scale <= LARGEST_SCALE:  # NaN fails the comparison
+        raise PrivacyError(f"a noise scale must be in [2^-40, 2^50], got {scale!r}")
+    return float(scale)
+
+
+def check_rate(rate: Fraction) -> Fraction:
+    """The sampling rate, refused unless it is an exact fraction in [0, 1]."""
+    if not isinstance(rate, (Fraction, int)) or isinstance(rate, bool) or not 0 <= rate <= 1:
+        raise PrivacyError(f"a sampling rate must be a Fraction in [0, 1], got {rate!r}")
+    return Fraction(rate)
+
+
+def _check_counts(counts: Counts) -> Counts:
+    if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
+        raise PrivacyError("noise must be added to an int64 array: floating point has no place before the noise")
+    return counts
+
+
 class SecureNoise:
     """Exact samplers on the operating system's randomness. Cannot be seeded."""
 
     private = True
 
     def laplace(self, counts: Counts, scale: float) -> Counts:
-        return bridge.add_discrete_laplace(counts, scale)
+        return bridge.add_discrete_laplace(_check_counts(counts), check_scale(scale))
 
     def gaussian(self, counts: Counts, scale: float) -> Counts:
-        return bridge.add_discrete_gaussian(counts, scale)
+        return bridge.add_discrete_gaussian(_check_counts(counts), check_scale(scale))
 
     def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
-        """Uniform integers below the denominator, by rejection from 64-bit words of os.urandom."""
-        numerator, denominator = rate.numerator, rate.denominator
-        if not 0 <= numerator <= denominator <= 2**32:
-            raise PrivacyError(f"a sampling rate must be a fraction in [0, 1] with denominator <= 2**32, got {rate}")
-        limit = 2**64 // denominator * denominator
-        kept = np.empty(0, dtype=np.bool_)
-        while kept.size < rows:
-            words = np.frombuffer(os.urandom(8 * (rows - kept.size)), dtype=np.uint64)
-            if limit < 2**64:
-                words = words[words < np.uint64(limit)]
-            kept = np.concatenate([kept, words % np.uint64(denominator) < np.uint64(numerator)])
-        return kept
+        words = _bernoulli_words(-(-rows // 64), check_rate(rate))
+        return np.unpackbits(words.view(np.uint8))[:rows].astype(np.bool_)
 
     def thin(self, counts: Counts, rate: Fraction) -> Counts:
-        thinned = [int(self.keep(int(count), rate).sum()) for count in counts.ravel()]
-        return np.array(thinned, dtype=np.int64).reshape(counts.shape)
+        """Each cell owns whole 64-bit words of Bernoulli bits; surplus bits of its last word are masked off."""
+        rate = check_rate(rate)
+        flat = _check_counts(counts).ravel()
+        if flat.size and flat.min() < 0:
+            raise PrivacyError("thinning needs counts >= 0")
+        thinned = np.zeros(flat.size, dtype=np.int64)
+        for cells, trials in _batches(flat):
+            words = -(-trials // 64)
+            bits = _bernoulli_words(int(words.sum()), rate)
+            ends = np.cumsum(words)
+            surplus = (64 * words - trials).astype(np.uint64)
+            bits[ends - 1] &= np.uint64(2**64 - 1) >> surplus
+            ones = _BITS_SET[bits.view(np.uint8)].reshape(-1, 8).sum(axis=1, dtype=np.int64)
+            np.add.at(thinned, cells, np.add.reduceat(ones, ends - words))
+        return thinned.reshape(counts.shape)
+
+
+def _batches(flat: Counts) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Positive counts in groups of about 2^20 words; a larger cell is cut into several."""
+    cells, trials, words = [], [], 0
+    for cell in np.flatnonzero(flat):
+        left = int(flat[cell])
+        while left:
+            part = min(left, 64 * _WORDS_AT_ONCE)
+            cells.append(cell)
+            trials.append(part)
+            left -= part
+            words += -(-part // 64)
+            if words >= _WORDS_AT_ONCE:
+                yield np.array(cells), np.array(trials, dtype=np.int64)
+                cells, trials, words = [], [], 0
+    if cells:
+        yield np.array(cells), np.array(trials, dtype=np.int64)
+
+
+def _bernoulli_words(count: int, rate: Fraction) -> NDArray[np.uint64]:
+    """64 exact Bernoulli(rate) bits per word: is a uniform real in [0, 1) below `rate`?
+
+    Both are compared bit by bit, 64 trials side by side; only words with an undecided trial draw on. The bits
+    of `rate` come from long division in integers, so any rational is met exactly. If the bits of `rate` end,
+    what is still undecided equals it so far and is therefore not below it.
+    """
+    result = np.zeros(count, dtype=np.uint64)
+    if rate == 1:
+        return ~result
+    numerator, denominator = rate.numerator, rate.denominator
+    active = np.arange(count)
+    undecided = np.full(count, 2**64 - 1, dtype=np.uint64)
+    while active.size and numerator:
+        numerator *= 2
+        bits = np.frombuffer(os.urandom(8 * active.size), dtype=np.uint64)
+        if numerator >= denominator:  # this bit of the rate is 1: trials with bit 0 are below
+            numerator -= denominator
+            result[active] |= undecided & ~bits
+            undecided = undecided & bits
+        else:  # this bit is 0: trials with bit 1 are above
+            undecided = undecided & ~bits
+        more = undecided != 0
+        active, undecided = active[more], undecided[more]
+    return result
 
 
 class InsecureNoise:
-    """Fast and seedable: for experiments only. What it produces is stamped private=False."""
+    """Fast and seedable: for experiments only. What it produces is stamped private=False.
+
+    Floating point inside, so never private; the laws are the discrete ones all the same. Discrete Gaussian draws
+    come from a table of the law up to scale 1000 and are rounded normals of matched variance above it.
+    """
 
     private = False
 
@@ -77,15 +159,29 @@ class InsecureNoise:
         self._generator = np.random.default_rng(seed)
 
     def laplace(self, counts: Counts, scale: float) -> Counts:
-        success = -np.expm1(-1.0 / scale)
+        success = -math.expm1(-1.0 / check_scale(scale))
         draw = self._generator.geometric
-        return counts + draw(success, counts.shape) - draw(success, counts.shape)
+        return _check_counts(counts) + draw(success, counts.shape) - draw(success, counts.shape)
 
     def gaussian(self, counts: Counts, scale: float) -> Counts:
-        return counts + np.rint(self._generator.normal(0.0, scale, counts.shape)).astype(np.int64)
+        if check_scale(scale) > 1000:  # rounding adds variance 1/12
+            normal = self._generator.normal(0.0, math.sqrt(scale**2 - 1 / 12), counts.shape)
+            return _check_counts(counts) + np.rint(normal).astype(np.int64)
+        cumulative = _gaussian_table(float(scale))
+        half = cumulative.size // 2
+        return _check_counts(counts) + np.searchsorted(cumulative, self._generator.random(counts.shape)) - half
 
     def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
-        return self._generator.random(rows) < float(rate)
+        return self._generator.random(rows) < float(check_rate(rate))
 
     def thin(self, counts: Counts, rate: Fraction) -> Counts:
-        return self._generator.binomial(counts, float(rate))
+        return self._generator.binomial(_check_counts(counts), float(check_rate(rate)))
+
+
+@lru_cache(maxsize=256)
+def _gaussian_table(scale: float) -> NDArray[np.float64]:
+    """Cumulative probabilities of -h..h for h = 12 scales: beyond lies less than 1e-30."""
+    half = math.ceil(12 * scale) + 1
+    support = np.arange(-half, half + 1)
+    cumulative = np.cumsum(np.exp(-((support / scale) ** 2) / 2))
+    return cumulative / cumulative[-1]

@@ -1,4 +1,9 @@
-"""The one module that touches OpenDP: exact integer samplers and their own privacy maps."""
+"""The one module that touches OpenDP: exact integer samplers and their own privacy maps.
+
+OpenDP reads `scale` as the exact rational value of the float, draws by exact rational arithmetic on the
+system's randomness, adds in big integers and clamps the sum to 64 bits. The clamp is applied after the
+noise, so it is post-processing and costs no privacy.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +48,13 @@ def add_discrete_gaussian(counts: NDArray[np.int64], scale: float) -> NDArray[np
     return np.array(_gaussian(scale)(counts.ravel().tolist()), dtype=np.int64).reshape(counts.shape)
 
 
+@lru_cache(maxsize=4096)
 def laplace_epsilon(scale: float, l1_sensitivity: int) -> float:
     """The epsilon that OpenDP's own privacy map charges."""
     return float(_laplace(scale).map(l1_sensitivity))
 
 
+@lru_cache(maxsize=4096)
 def gaussian_rho(scale: float, l2_sensitivity: float) -> float:
     """The rho (zCDP) that OpenDP's own privacy map charges."""
     return float(_gaussian(scale).map(l2_sensitivity))
