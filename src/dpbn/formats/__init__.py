@@ -8,11 +8,17 @@ from types import ModuleType
 
 from dpbn.domain import Schema
 from dpbn.errors import FormatError, InputError
-from dpbn.formats import bif, files, project_json
+from dpbn.formats import bif, files, model_string, net, project_json, xmlbif
 from dpbn.network import BayesianNetwork, Structure
 
 BUNDLED = ("alarm", "asia", "cancer", "child", "earthquake", "sachs", "survey")
-BY_EXTENSION: dict[str, ModuleType] = {".bif": bif, ".json": project_json}
+BY_EXTENSION: dict[str, ModuleType] = {
+    ".bif": bif,
+    ".xmlbif": xmlbif,
+    ".xml": xmlbif,
+    ".net": net,
+    ".json": project_json,
+}
 
 
 def load_network(source: str | Path) -> BayesianNetwork:
@@ -31,6 +37,12 @@ def load_structure(source: str | Path | Structure | BayesianNetwork, schema: Sch
         return source
     if isinstance(source, BayesianNetwork):
         return source.structure
+    if isinstance(source, str) and source.lstrip().startswith("["):
+        if schema is None:
+            raise InputError("a model string has no states: it must come with a schema, got none")
+        return model_string.read(source, schema)
+    if schema is not None:
+        raise InputError("a schema must be given with a model string only, got a file or name that has its own")
     reader, text = _opened(source)
     try:
         structure: Structure = reader.read_structure(text)

@@ -21,6 +21,8 @@ def read_text(path: Path) -> str:
     """The text of a UTF-8 file, decompressed if it is named .gz."""
     try:
         data = _decompressed(path) if path.suffix.lower() == ".gz" else path.read_bytes()
+    except TooLargeError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{str(path)!r} must be an existing file, got none of that name") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -18,7 +18,7 @@ NUMBERS = r"[-+0-9.eE,\s]*+"
 
 _LABEL = re.compile(LABEL)
 _ESCAPED = re.compile(r'\\(["\\])')
-_BARE = re.compile(r'(?!/)(?:[^\s"{}()\[\],;|/\\%]|/(?![/*]))+')
+_BARE = re.compile(r"[A-Za-z0-9_]+")
 _ITEM = re.compile(r"[^\s,]+")
 EXCERPT = 24
 
@@ -83,7 +83,7 @@ def quoted(label: str) -> str:
 
 
 def bare_or_quoted(label: str) -> str:
-    """The label as it is where that reads back the same, otherwise in quotes."""
+    """The label as it is where every program reads it back the same, otherwise in quotes."""
     return label if _BARE.fullmatch(label) else quoted(label)
 
 

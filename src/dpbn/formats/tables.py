@@ -75,3 +75,10 @@ def checked_rows(structure: Structure, node: str, table: NDArray[np.float64]) ->
     factors = np.where(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE, sums, 1.0)
     normalised: NDArray[np.float64] = table / factors[..., None]
     return normalised
+
+
+def from_table(structure: Structure, node: str, values: Sequence[float]) -> NDArray[np.float64]:
+    """The CPT given as one run of numbers, parents in order and the child fastest, with its rows checked."""
+    if len(values) != structure.cells(node):
+        raise FormatError(f"table of {node!r} must have {structure.cells(node)} numbers, got {len(values)}")
+    return checked_rows(structure, node, np.array(values, dtype=np.float64).reshape(structure.shape(node)))
