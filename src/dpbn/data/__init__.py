@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from dpbn.data.matching import matchings
@@ -43,6 +44,12 @@ def _reader(data: Any) -> Reader:
         return memory.ArrowReader(data)
     if ("polars", "DataFrame") in kinds:
         return memory.PolarsReader(data)
+    if ("polars", "LazyFrame") in kinds:
+        return memory.PolarsLazyReader(data)
+    if isinstance(data, (str, os.PathLike)):
+        from dpbn.data.files import file_reader
+
+        return file_reader(os.fspath(data))
     kind = type(data)
     raise InputError(
         f"data must be a table, a path or a query of a known engine, got {kind.__module__}.{kind.__name__}"

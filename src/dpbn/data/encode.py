@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,13 @@ from dpbn.domain import Schema
 from dpbn.errors import DataError
 
 Codes = NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A dictionary column of a text file: fields have no type, and match as they are written."""
+
+    fields: pa.DictionaryArray
 
 
 def code_dtype(schema: Schema) -> np.dtype:
@@ -34,6 +43,9 @@ def encode(values: Any, matching: Matching, out: Codes) -> None:
         for chunk in values.chunks:
             encode(chunk, matching, out[start : start + len(chunk)])
             start += len(chunk)
+    elif isinstance(values, Written):
+        found = [matching.written(field) for field in values.fields.dictionary.to_pylist()]
+        _translate(values.fields.indices, found, out)
     elif isinstance(values, pa.Array):
         _encode_array(values, matching, out)
     else:
@@ -80,16 +92,24 @@ def wrong_type(matching: Matching, kind: str) -> DataError:
 
 
 def _encode_dictionary(array: pa.DictionaryArray, matching: Matching, out: Codes) -> None:
+    lookup = np.empty(len(array.dictionary), dtype=out.dtype)
+    _encode_array(array.dictionary, matching, lookup)
+    _translate(array.indices, lookup, out)
+
+
+def _translate(indices: pa.Array, codes: Sequence[int | None] | Codes, out: Codes) -> None:
+    """out = codes[indices]; the unknown mark stands for a missing index and for a code of None."""
     mark = unknown_mark(out.dtype)
-    lookup = np.full(max(len(array.dictionary), 1), mark, dtype=out.dtype)
-    _encode_array(array.dictionary, matching, lookup[: len(array.dictionary)])
-    indices = array.indices
-    if indices.null_count:
-        valid = _valid(indices)
-        lookup.take(pc.fill_null(indices, 0).to_numpy(zero_copy_only=False), out=out, mode="clip")
-        out[~valid] = mark
+    lookup = np.array([*(mark if code is None else code for code in codes), mark], dtype=out.dtype)
+    valid = _valid(indices) if indices.null_count else None
+    positions = (indices if valid is None else pc.fill_null(indices, 0)).to_numpy(zero_copy_only=False)
+    compiled = sys.modules.get("dpbn.data.kernel_numba")
+    if compiled is not None:  # loaded once there are enough rows; numpy would widen the indices first
+        compiled.translate(positions, lookup, out)
     else:
-        lookup.take(indices.to_numpy(), out=out, mode="clip")
+        lookup.take(positions, out=out, mode="clip")
+    if valid is not None:
+        out[~valid] = mark
 
 
 def _encode_text(array: pa.Array, matching: Matching, out: Codes) -> None:
@@ -97,7 +117,7 @@ def _encode_text(array: pa.Array, matching: Matching, out: Codes) -> None:
         array = array.cast(pa.large_string())
     labels = pa.array(list(matching.variable.states), type=array.type)
     found = pc.index_in(array, value_set=labels)
-    _place(found, out)
+    _translate(found, range(len(labels)), out)
 
 
 def _encode_booleans(array: pa.Array, matching: Matching, out: Codes) -> None:
@@ -113,7 +133,7 @@ def _encode_integers(array: pa.Array, matching: Matching, out: Codes) -> None:
     limits = np.iinfo(np.dtype(array.type.to_pandas_dtype()))
     numbers = {n: c for n, c in matching.numbers.items() if isinstance(n, int) and limits.min <= n <= limits.max}
     found = pc.index_in(array, value_set=pa.array(list(numbers), type=array.type))
-    _place(found, out, list(numbers.values()))
+    _translate(found, list(numbers.values()), out)
 
 
 def _encode_floats(array: pa.Array, matching: Matching, out: Codes) -> None:
@@ -130,16 +150,6 @@ def _encode_floats(array: pa.Array, matching: Matching, out: Codes) -> None:
             equal = numbers[place] == values
             out[equal] = np.array([code for _, code in labels], dtype=out.dtype)[place[equal]]
     out[np.isnan(values)] = mark
-
-
-def _place(found: pa.Array, out: Codes, codes: Sequence[int] | None = None) -> None:
-    """`found` holds positions in a list of labels, null where there is none."""
-    mark = unknown_mark(out.dtype)
-    if codes is None:
-        out[:] = pc.fill_null(found, mark if mark < 2**31 else -1).to_numpy(zero_copy_only=False)
-        return
-    lookup = np.array([*codes, mark], dtype=out.dtype)
-    lookup.take(pc.fill_null(found, len(codes)).to_numpy(zero_copy_only=False), out=out, mode="clip")
 
 
 def _valid(array: pa.Array) -> NDArray[np.bool_]:

@@ -1,14 +1,16 @@
-"""Counting packed groups over blocks of codes, by numpy.
+"""Counting packed groups over matrices of codes: numpy always, numba for many rows if it is installed.
 
-Rows are taken in blocks that fit the cache; each block's columns lie one after another. A group's
-index is built column by column (index * size + code), then counted. Blocks are shared out to threads.
+Columns lie one after another and rows are taken in blocks that fit the cache. A group's index is
+built column by column (index * size + code) in 16 bits, then counted. Rows are shared out to threads.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,33 +18,42 @@ from numpy.typing import NDArray
 from dpbn.data.encode import Codes
 from dpbn.data.packing import Group, Table
 
-BLOCK_ROWS = 1 << 14
-_MANY_CELLS = 1 << 16  # a larger table is not copied for every thread
+NUMPY_BLOCK_ROWS = 1 << 18  # larger than the cache would like: numpy holds the interpreter lock between blocks
+ROWS_PER_THREAD = 1 << 17
+ROWS_WORTH_COMPILING = 2_000_000
+MANY_CELLS = 1 << 16  # indices beyond need more than 16 bits, and counters are not copied for every thread
+
+
+@cache
+def has_numba() -> bool:
+    return importlib.util.find_spec("numba") is not None
 
 
 def threads() -> int:
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Tally:
     """Running counts of `groups`; `positions` says which row of a code matrix holds which variable."""
 
-    def __init__(self, groups: Sequence[Group], positions: dict[str, int]):
+    def __init__(self, groups: Sequence[Group], positions: dict[str, int], kernel: str = "auto"):
         self._groups = tuple(groups)
         self._columns = [[positions[name] for name in group.names] for group in groups]
         self._counts = [np.zeros(group.cells, dtype=np.int64) for group in groups]
+        self._kernel, self._rows = kernel, 0
 
     def add(self, codes: Codes) -> None:
         """Count a matrix of known codes: one row per variable, one column per record."""
         rows = codes.shape[1]
+        self._rows += rows
         if not rows:
             return
-        small = [g for g, group in enumerate(self._groups) if group.cells <= _MANY_CELLS]
-        large = [g for g, group in enumerate(self._groups) if group.cells > _MANY_CELLS]
-        workers = min(threads(), -(-rows // BLOCK_ROWS))
+        small = [g for g, group in enumerate(self._groups) if group.cells <= MANY_CELLS]
+        large = [g for g, group in enumerate(self._groups) if group.cells > MANY_CELLS]
+        workers = max(1, min(threads(), rows // ROWS_PER_THREAD))
         bounds = np.linspace(0, rows, workers + 1).astype(int)
         jobs = [(codes[:, bounds[w] : bounds[w + 1]], small) for w in range(workers)] if small else []
-        jobs += [(codes, [g]) for g in large]
+        jobs += [(codes, [g]) for g in large]  # one after another adds into the same counters: no copies
         if len(jobs) == 1:
             parts = [self._count(*jobs[0])]
         else:
@@ -53,7 +64,12 @@ class Tally:
                 self._counts[g] += counted
 
     def _count(self, codes: Codes, chosen: Sequence[int]) -> list[NDArray[np.int64]]:
-        return count_numpy(codes, [self._groups[g] for g in chosen], [self._columns[g] for g in chosen])
+        groups, columns = [self._groups[g] for g in chosen], [self._columns[g] for g in chosen]
+        if self._kernel == "numba" or (self._kernel == "auto" and self._rows >= ROWS_WORTH_COMPILING and has_numba()):
+            from dpbn.data.kernel_numba import count_numba
+
+            return count_numba(codes, groups, columns)
+        return count_numpy(codes, groups, columns)
 
     @property
     def supersets(self) -> list[Table]:
@@ -61,16 +77,23 @@ class Tally:
 
 
 def count_numpy(codes: Codes, groups: Sequence[Group], columns: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-    counts = [np.zeros(group.cells, dtype=np.int64) for group in groups]
+    """Flat counts of every group."""
     rows = codes.shape[1]
-    index = np.empty(min(rows, BLOCK_ROWS), dtype=np.intp)
-    for start in range(0, rows, BLOCK_ROWS):
-        block = codes[:, start : start + BLOCK_ROWS]
-        flat = index[: block.shape[1]]
+    counts = [np.zeros(group.cells, dtype=np.int64) for group in groups]
+    length = min(rows, NUMPY_BLOCK_ROWS)
+    narrow, wide = np.empty(length, dtype=np.uint16), np.empty(length, dtype=np.intp)
+    for start in range(0, rows, NUMPY_BLOCK_ROWS):
+        block = codes[:, start : start + NUMPY_BLOCK_ROWS]
         for g, (group, its) in enumerate(zip(groups, columns, strict=True)):
-            flat[:] = 0
-            for size, column in zip(group.shape, its, strict=True):
-                np.multiply(flat, size, out=flat)
-                np.add(flat, block[column], out=flat, casting="unsafe")
-            counts[g] += np.bincount(flat, minlength=group.cells)
+            index = (narrow if group.cells <= MANY_CELLS else wide)[: block.shape[1]]
+            index[:] = 0
+            for step, (size, column) in enumerate(zip(group.shape, its, strict=True)):
+                if step:
+                    np.multiply(index, index.dtype.type(size), out=index)
+                    np.add(index, block[column], out=index, casting="unsafe")
+                else:
+                    index[:] = block[column]
+            whole = wide[: block.shape[1]]
+            whole[:] = index  # bincount would make this copy anew every time
+            counts[g] += np.bincount(whole, minlength=group.cells)
     return counts

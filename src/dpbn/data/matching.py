@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,15 +40,15 @@ class Matching:
     def column(self) -> str:
         return self.variable.source_column
 
-    @property
+    @cached_property
     def cuts(self) -> NDArray[np.float64] | None:
         return None if self.variable.cut_points is None else np.array(self.variable.cut_points, dtype=np.float64)
 
-    @property
+    @cached_property
     def texts(self) -> Mapping[str, int]:
         return {state: code for code, state in enumerate(self.variable.states)}
 
-    @property
+    @cached_property
     def numbers(self) -> Mapping[int | float, int]:
         """Labels that are decimal numbers; whole ones are kept as exact integers."""
         found: dict[int | float, int] = {}
@@ -66,7 +67,7 @@ class Matching:
             found[number] = code
         return found
 
-    @property
+    @cached_property
     def booleans(self) -> Mapping[bool, int]:
         found: dict[bool, int] = {}
         for code, state in enumerate(self.variable.states):

@@ -72,6 +72,23 @@ class PolarsReader:
         yield Block(self._frame.height, {name: self._frame.get_column(name).to_arrow() for name in names})
 
 
+class PolarsLazyReader:
+    """A polars query, run in batches each time it is counted."""
+
+    in_memory = False
+
+    def __init__(self, query: polars.LazyFrame):
+        self._query = query
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return self._query.collect_schema().names()
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        for frame in self._query.select(list(names)).collect_batches(chunk_size=1 << 17, maintain_order=True):
+            yield from PolarsReader(frame).blocks(names)
+
+
 class CodesReader:
     """Columns of state codes, as `dpbn.sampling.sample_codes` makes them: dictionary columns without copying."""
 

@@ -14,6 +14,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpbn.data.encode import Written
+
 
 class UnitBound:
     """Counts the records seen of every unit; memory grows with the number of units, not of records."""
@@ -42,6 +44,8 @@ class UnitBound:
 
 def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
     """Dense numbers of the units (-1 if missing) and the units they stand for."""
+    if isinstance(values, Written):
+        values = values.fields
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         numbers, ids = pd.factorize(np.asarray(values, dtype=object))
         return numbers.astype(np.int64), list(ids)

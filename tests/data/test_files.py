@@ -1,0 +1,72 @@
+"""Files: how they are found, and that a broken one is refused without quoting it."""
+
+import pytest
+
+from dpbn.data import open_source
+from dpbn.domain import Schema, Variable
+from dpbn.errors import DataError, InputError
+from dpbn.graph import Dag
+from dpbn.network import Structure
+
+STRUCTURE = Structure(
+    Schema((Variable("x", ("yes", "no", "01", "1.5")), Variable("n", ("low", "high"), cut_points=(10,)))),
+    Dag(("x", "n"), {}),
+)
+
+
+def count(path, **options):
+    tables = open_source(path, STRUCTURE, **options).counts([("x",), ("n",)])
+    return tables[("x",)].tolist(), tables[("n",)].tolist()
+
+
+def test_csv_fields_match_as_they_are_written(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('x,n\nyes,9.5\n"no",10\n01,1e3\n1,-3\n1.50,12\n\n')
+    assert count(path) == ([1, 1, 2, 1], [2, 3])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x;n\nyes;secret\n", "separated by commas, got one column"),
+        ("x,n\nyes,1\nyes,2,secret\n", "got 1 that have not"),
+        ("x,z\nyes,secret\n", r"without \['n'\]"),
+        ("", "with a header line"),
+        ("x,n\nsecret,1\nyes,\nyes,low\n", "'x': 1, 'n': 1, of 3 records"),
+    ],
+)
+def test_broken_csv_is_refused_without_quoting_it(tmp_path, text, message):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message) as refused:
+        count(path)
+    assert "secret" not in str(refused.value) and refused.value.__cause__ is None
+
+
+def test_csv_that_is_not_utf8(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"x,n\n\xff\xfe,1\n")
+    with pytest.raises(DataError, match="UTF-8"):
+        count(path)
+
+
+def test_broken_parquet_is_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"PAR1 not really")
+    with pytest.raises(DataError, match="readable Parquet"):
+        count(path)
+
+
+@pytest.mark.parametrize("path", ["nowhere.parquet", "nowhere-*.csv", "."])
+def test_nothing_there(tmp_path, path):
+    with pytest.raises(InputError, match="existing file, folder or glob"):
+        count(str(tmp_path / path))
+
+
+def test_mixed_or_unknown_kinds(tmp_path):
+    (tmp_path / "a.csv").write_text("x,n\n")
+    (tmp_path / "b.parquet").write_bytes(b"")
+    (tmp_path / "c.xlsx").write_bytes(b"")
+    for path in (tmp_path, tmp_path / "c.xlsx"):
+        with pytest.raises(InputError, match="must all end in"):
+            count(path)

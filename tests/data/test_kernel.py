@@ -1,0 +1,57 @@
+"""Both kernels against numpy's own histogram, on every kind of table size."""
+
+import numpy as np
+import pytest
+
+from dpbn.data import kernel
+from dpbn.data.encode import code_dtype
+from dpbn.data.packing import pack, spread
+from dpbn.domain import Schema, Variable
+
+
+@pytest.mark.parametrize("name", ["numpy", "numba"])
+@pytest.mark.parametrize("sizes", [(2, 3, 4, 2), (1, 255, 2), (300, 300, 2), (70_000, 2)])
+def test_kernels_count_alike(name, sizes, monkeypatch):
+    if name == "numba":
+        pytest.importorskip("numba")
+    monkeypatch.setattr(kernel, "ROWS_PER_THREAD", 1000)
+    monkeypatch.setattr(kernel, "NUMPY_BLOCK_ROWS", 777)
+    schema = Schema(tuple(Variable(f"v{i}", tuple(map(str, range(size)))) for i, size in enumerate(sizes)))
+    generator = np.random.default_rng(3)
+    codes = np.array([generator.integers(0, size, 20_011) for size in sizes], dtype=code_dtype(schema))
+    sets = [schema.names, *(schema.names[i : i + 2][::-1] for i in range(len(sizes)))]
+    groups = pack(schema, sets)
+    tally = kernel.Tally(groups, {n: i for i, n in enumerate(schema.names)}, name)
+    for block in np.array_split(codes, 3, axis=1):
+        tally.add(block)
+    tables = spread(groups, tally.supersets, sets)
+    for names in sets:
+        rows = codes[[schema.position(n) for n in names]].astype(np.int64)
+        flat = np.ravel_multi_index(tuple(rows), schema.shape(names))
+        wanted = np.bincount(flat, minlength=schema.cells(names)).reshape(schema.shape(names))
+        np.testing.assert_array_equal(tables[names], wanted)
+
+
+def test_numba_takes_over_when_rows_are_many(monkeypatch):
+    pytest.importorskip("numba")
+    from dpbn.data import kernel_numba
+
+    used = []
+    count = kernel_numba.count_numba
+    monkeypatch.setattr(kernel_numba, "count_numba", lambda *given: used.append(1) or count(*given))
+    monkeypatch.setattr(kernel, "ROWS_WORTH_COMPILING", 5)
+    schema = Schema((Variable("x", ("a", "b")),))
+    tally = kernel.Tally(pack(schema, [("x",)]), {"x": 0})
+    for _ in range(3):
+        tally.add(np.zeros((1, 3), dtype=np.uint8))
+    assert len(used) == 2 and tally.supersets[0].tolist() == [9, 0]
+
+
+def test_compiled_translation_agrees_with_numpy():
+    pytest.importorskip("numba")
+    from dpbn.data.kernel_numba import translate
+
+    lookup = np.array([4, 2, 255], dtype=np.uint8)
+    out = np.empty(5, dtype=np.uint8)
+    translate(np.array([0, 1, 2, -1, 9], dtype=np.int32), lookup, out)
+    assert out.tolist() == [4, 2, 255, 255, 255]
