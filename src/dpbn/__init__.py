@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dpbn.network import BayesianNetwork, Structure
     from dpbn.privacy.noise import InsecureNoise, SecureNoise
     from dpbn.release import Release, load_release
+    from dpbn.uncertainty.forecast import plan
 
 from dpbn.version import __version__
 
@@ -33,6 +34,7 @@ _HOME = {
     "learn": "dpbn.learning",
     "load_network": "dpbn.formats",
     "load_release": "dpbn.release",
+    "plan": "dpbn.uncertainty.forecast",
     "load_structure": "dpbn.formats",
     "write_network": "dpbn.formats",
 }
@@ -65,6 +67,7 @@ __all__ = [
     "learn",
     "load_network",
     "load_release",
+    "plan",
     "load_structure",
     "write_network",
 ]

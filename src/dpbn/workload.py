@@ -33,6 +33,10 @@ class Query:
     def __hash__(self) -> int:
         return hash((self.variables, tuple(sorted(self.evidence.items()))))
 
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={state}" for name, state in self.evidence.items())
+        return f"P({', '.join(self.variables)}{' | ' + given if given else ''})"
+
     @property
     def names(self) -> tuple[str, ...]:
         """Everything the query mentions: variables, then evidence."""

@@ -18,6 +18,7 @@ from dpbn.version import __version__
 # command -> (module, one line of help)
 COMMANDS = {
     "learn": ("dpbn.cli.learn", "Learn a network's probabilities from a private table and release them."),
+    "plan": ("dpbn.cli.plan", "Forecast the errors of a release, before any data is touched."),
     "query": ("dpbn.cli.ask", "Ask for a marginal or conditional distribution."),
     "map": ("dpbn.cli.ask", "Ask for the most probable states of some or all nodes."),
     "predict": ("dpbn.cli.ask", "Predict one node for every row of a table."),

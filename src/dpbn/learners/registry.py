@@ -28,8 +28,13 @@ def learner_of(method: str, options: Mapping[str, Any], delta: float, workload: 
     if stray:
         raise InputError(f"options of method {method!r} must be among {sorted(set(known) - set(_COMMON))}, got {stray}")
     filled = dict(options)
-    if "workload" in known:
+    if takes_workload(method):
         filled["workload"] = workload
     elif workload:
         raise InputError(f"method {method!r} must be given no workload: it cannot use one")
     return lambda *arguments, **named: learner(*arguments, **named, **filled)
+
+
+def takes_workload(method: str) -> bool:
+    """Whether `method` can steer its budget by a workload."""
+    return "workload" in inspect.signature(LEARNERS[method]).parameters

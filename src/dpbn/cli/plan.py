@@ -1,0 +1,75 @@
+"""dpbn plan: what a release will be worth, before any private data is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dpbn.cli.shared import json_option, print_json, print_table
+
+
+@click.command()
+@click.argument("structure")
+@click.option("--epsilon", "-e", type=float, default=1.0, show_default=True, help="Privacy budget to try.")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: Gaussian noise.")
+@click.option("--rows", "-n", type=int, default=10_000, show_default=True, help="About how many records there are.")
+@click.option("--method", default="optimized", show_default=True, help="optimized, uniform or icml2020.")
+@click.option("--neighbors", default="add-remove", show_default=True, help="add-remove or replace.")
+@click.option("--max-contributions", type=int, default=1, show_default=True, help="Rows kept per person.")
+@click.option("--guess", help="A network or an earlier release over this structure, for a sharper forecast.")
+@click.option("--workload", type=click.Path(exists=True), help="JSON list of queries to forecast.")
+@click.option("--simulations", type=int, default=8, show_default=True, help="How many simulated releases to average.")
+@click.option("--wanted-error", type=float, help="Also find the epsilon that reaches this mean error.")
+@click.option("--tables", is_flag=True, help="Also list the tables that will be measured.")
+@click.option("--plot", type=click.Path(dir_okay=False), help="Write a picture (.png or .svg).")
+@json_option
+def plan(
+    structure: str,
+    epsilon: float,
+    rows: int,
+    guess: str | None,
+    workload: str | None,
+    wanted_error: float | None,
+    tables: bool,
+    plot: str | None,
+    as_json: bool,
+    **choices: Any,
+) -> None:
+    """Forecast the errors of `dpbn learn` on STRUCTURE. Reads public facts only.
+
+    \b
+    dpbn plan alarm --epsilon 1 --rows 10000
+    dpbn plan alarm --rows 10000 --wanted-error 0.05
+    """
+    import dpbn
+    from dpbn.release import load_model
+    from dpbn.workload import read_workload
+
+    public = dpbn.load_structure(structure)
+    forecast = dpbn.plan(
+        public,
+        epsilon,
+        rows,
+        guess=load_model(guess) if guess else None,
+        workload=read_workload(workload, public) if workload else None,
+        **choices,
+    )
+    wanted = forecast.epsilon_for(wanted_error) if wanted_error is not None else None
+    if plot:
+        forecast.plot(plot)
+    if as_json:
+        print_json({**forecast.to_dict(), **({"epsilon_for_wanted_error": wanted} if wanted else {})})
+        return
+    click.echo(forecast.headline)
+    print_table(
+        ["node", "expected error", "rows below noise"],
+        [(n, f"{e:.3f}", f"{forecast.rare_rows[n]:.0%}") for n, e in forecast.node_errors.items()],
+    )
+    if forecast.query_errors:
+        print_table(["query", "expected error"], [(str(q), f"{e:.3f}") for q, e in forecast.query_errors.items()])
+    if tables:
+        planned = [(" ".join(t.names), t.cells, t.mechanism, f"{t.deviation:.1f}") for t in forecast.tables]
+        print_table(["table", "cells", "noise", "deviation of a cell"], planned)
+    if wanted:
+        click.echo(f"a mean error of {wanted_error:g} needs epsilon {wanted:.3g}")

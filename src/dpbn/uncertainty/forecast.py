@@ -1,0 +1,228 @@
+"""`dpbn.plan`: what a release will be worth, before any private data is touched.
+
+The forecast runs the real learner on synthetic rows drawn from a public guess (given CPTs, an earlier release,
+or typical random ones), with simulated noise, and averages the errors. It reads public facts only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpbn.errors import InputError
+from dpbn.inference import Inference
+from dpbn.learners.learned import Learned
+from dpbn.learners.registry import learner_of, takes_workload
+from dpbn.measure import Curator, Measurement
+from dpbn.network import BayesianNetwork, Structure
+from dpbn.privacy.guarantee import Budget, Sensitivity
+from dpbn.privacy.noise import InsecureNoise
+from dpbn.uncertainty.guess import typical_network
+from dpbn.uncertainty.simulate import SyntheticSource
+from dpbn.workload import Query, checked_workload
+
+ROWS_OF_TRUTH = 50_000  # synthetic rows that stand for the guess's own P(parents)
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    """One table that will be measured: its attributes, cells, noise law and deviation of a cell."""
+
+    names: tuple[str, ...]
+    cells: int
+    mechanism: str
+    scale: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Expected errors of a release at `epsilon`: tables, error per node and per query, hopeless rows."""
+
+    epsilon: float
+    delta: float
+    rows: int
+    method: str
+    tables: tuple[PlannedTable, ...]
+    node_errors: Mapping[str, float]
+    query_errors: Mapping[Query, float]
+    rare_rows: Mapping[str, float]  # node -> share of its CPT rows whose expected count is below the noise
+    again: Callable[[float], Forecast] = field(repr=False, compare=False)
+
+    @property
+    def error(self) -> float:
+        """Mean over nodes of the expected `weighted` error (L1 per CPT row, rows weighted by P(parents))."""
+        return float(np.mean(list(self.node_errors.values())))
+
+    def epsilon_for(self, error: float, *, lowest: float = 1e-3, highest: float = 1e3) -> float:
+        """The smallest epsilon (to 5 %) whose forecast error is at most `error`: the inverse question."""
+        if not error > 0:
+            raise InputError(f"a wanted error must be above 0, got {error!r}")
+        if self.again(highest).error > error:
+            raise InputError(
+                f"an error of {error:g} must be in reach at {self.rows} rows, got {self.again(highest).error:.3g} "
+                f"even at epsilon={highest:g}: sampling error alone is larger"
+            )
+        low, high = math.log(lowest), math.log(highest)
+        while high - low > 0.05:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.again(math.exp(middle)).error <= error else (middle, high)
+        return math.exp(high)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rows": self.rows,
+            "method": self.method,
+            "error": self.error,
+            "tables": [
+                {"names": list(t.names), "cells": t.cells, "mechanism": t.mechanism, "deviation": t.deviation}
+                for t in self.tables
+            ],
+            "nodes": {n: {"error": e, "rare_rows": self.rare_rows[n]} for n, e in self.node_errors.items()},
+            "queries": [
+                {"variables": list(q.variables), "evidence": dict(q.evidence), "error": e}
+                for q, e in self.query_errors.items()
+            ],
+        }
+
+    @property
+    def headline(self) -> str:
+        return (
+            f"{self.method} at epsilon={self.epsilon:g}, delta={self.delta:g}, {self.rows:,} rows: "
+            f"{len(self.tables)} tables, mean expected error {self.error:.3f}"
+        )
+
+    def __str__(self) -> str:
+        lines = [self.headline, f"{'node':24}{'expected error':>15}{'rows below noise':>18}"]
+        lines += [f"{n:24}{e:15.3f}{self.rare_rows[n]:18.0%}" for n, e in self.node_errors.items()]
+        return "\n".join([*lines, *(f"{query}: {e:.3f}" for query, e in self.query_errors.items())])
+
+    def plot(self, path: str | Path) -> Path:
+        """Expected error of every node as bars, largest first; .png or .svg."""
+        from dpbn.uncertainty.plots import plot_forecast
+
+        return plot_forecast(self, path)
+
+
+def plan(
+    structure: Structure | BayesianNetwork,
+    epsilon: float = 1.0,
+    rows: int = 10_000,
+    *,
+    delta: float = 0.0,
+    method: str = "optimized",
+    neighbors: str = "add-remove",
+    max_contributions: int = 1,
+    guess: Any = None,
+    workload: Iterable[Query] | None = None,
+    simulations: int = 8,
+    **options: Any,
+) -> Forecast:
+    """Forecast the errors of `dpbn.learn` with these settings on a table of about `rows` records.
+
+    `guess` (a BayesianNetwork or an earlier release) makes the forecast sharper; without it typical CPTs are drawn.
+    """
+    structure = structure.structure if isinstance(structure, BayesianNetwork) else structure
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise InputError(f"rows must be a whole number >= 1, got {rows!r}")
+    if isinstance(simulations, bool) or not isinstance(simulations, int) or simulations < 1:
+        raise InputError(f"simulations must be a whole number >= 1, got {simulations!r}")
+    budget, sensitivity = Budget(epsilon, delta), Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
+    queries = checked_workload(structure, workload or ())
+    learner = learner_of(method, options, delta, None)
+    if queries and takes_workload(method):
+        learner = learner_of(method, options, delta, queries)
+    known = _network_of(guess, structure)
+    runs = []
+    for seed in range(simulations):
+        truth = known or typical_network(structure, seed)
+        curator = Curator(SyntheticSource(truth, rows, seed), InsecureNoise(seed), budget, sensitivity)
+        learned = learner(structure, curator, prior={}, public_cpts={})
+        runs.append(_judge(truth, learned, curator.measurements, rows, queries, seed))
+
+    def again(other: float) -> Forecast:
+        return plan(
+            structure,
+            other,
+            rows,
+            delta=delta,
+            method=method,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            guess=guess,
+            workload=queries,
+            simulations=simulations,
+            **options,
+        )
+
+    tables = tuple(
+        PlannedTable(m.names, m.values.size, m.mechanism, m.scale, math.sqrt(m.variance)) for m in runs[0].measurements
+    )
+    return Forecast(
+        epsilon=float(epsilon),
+        delta=float(delta),
+        rows=rows,
+        method=method,
+        tables=tables,
+        node_errors={n: float(np.mean([run.nodes[n] for run in runs])) for n in structure.nodes},
+        query_errors={q: float(np.mean([run.queries[q] for run in runs])) for q in queries},
+        rare_rows={n: float(np.mean([run.rare[n] for run in runs])) for n in structure.nodes},
+        again=again,
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    nodes: Mapping[str, float]
+    rare: Mapping[str, float]
+    queries: Mapping[Query, float]
+    measurements: Sequence[Measurement]
+
+
+def _judge(
+    truth: BayesianNetwork,
+    learned: Learned,
+    measurements: Sequence[Measurement],
+    rows: int,
+    queries: Sequence[Query],
+    seed: int,
+) -> _Run:
+    reference = SyntheticSource(truth, ROWS_OF_TRUTH, seed + 1_000_003)
+    nodes, rare = {}, {}
+    for node in truth.nodes:
+        parents = truth.parents(node)
+        mass = reference.counts([parents])[parents] / ROWS_OF_TRUTH
+        nodes[node] = float(np.sum(np.abs(learned.cpts[node] - truth.cpt(node)).sum(axis=-1) * mass))
+        rare[node] = float(np.mean(mass * rows < row_deviation(truth.structure, node, measurements)))
+    answers: dict[Query, float] = {}
+    if queries:
+        ask_truth, ask = Inference(truth), Inference(BayesianNetwork(truth.structure, learned.cpts))
+        for query in queries:
+            pair = [a.query(list(query.variables), dict(query.evidence)).values for a in (ask_truth, ask)]
+            answers[query] = float(np.abs(pair[0] - pair[1]).sum())
+    return _Run(nodes, rare, answers, measurements)
+
+
+def row_deviation(structure: Structure, node: str, measurements: Sequence[Measurement]) -> float:
+    """Deviation of the noise on one parent row's total of `node`: the best of the tables that hold its family."""
+    family = set(structure.family(node).names)
+    shape = structure.shape(node)
+    rows = math.prod(shape[:-1])
+    best = [m.variance * m.values.size / rows for m in measurements if family <= set(m.names)]
+    return math.sqrt(min(best)) if best else 0.0
+
+
+def _network_of(guess: Any, structure: Structure) -> BayesianNetwork | None:
+    if guess is None:
+        return None
+    network = guess if isinstance(guess, BayesianNetwork) else getattr(guess, "network", None)
+    if not isinstance(network, BayesianNetwork) or network.structure != structure:
+        raise InputError("guess must be a network or a release over the same structure")
+    return network

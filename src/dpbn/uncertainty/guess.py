@@ -1,0 +1,22 @@
+"""A public guess where no CPTs are known: networks as skewed as those in the literature."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpbn.network import BayesianNetwork, Structure
+
+# CPT rows are drawn from a symmetric Dirichlet with this total concentration. Not fitted to any one network: the
+# rows of published networks are skewed (many near 0 or 1), and a total of about 1 is that skewed.
+CONCENTRATION = 1.0
+
+
+def typical_network(structure: Structure, seed: int) -> BayesianNetwork:
+    """A network with random CPTs over `structure`."""
+    random = np.random.default_rng(seed)
+    cpts = {}
+    for node in structure.nodes:
+        shape = structure.shape(node)
+        rows = random.gamma(CONCENTRATION / shape[-1], size=shape) + 1e-12
+        cpts[node] = rows / rows.sum(axis=-1, keepdims=True)
+    return BayesianNetwork(structure, cpts)

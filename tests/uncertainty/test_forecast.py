@@ -1,0 +1,70 @@
+"""The forecast agrees with what happens, answers the inverse question, and refuses nonsense."""
+
+import numpy as np
+import pytest
+
+import dpbn
+from dpbn.errors import InputError, PrivacyError
+from dpbn.workload import Query
+
+
+def realised(network, epsilon, rows, method, runs=4):
+    ask = dpbn.Inference(network)
+    mass = {n: ask.query(list(network.parents(n))).values if network.parents(n) else 1.0 for n in network.nodes}
+    errors = []
+    for seed in range(runs):
+        data = network.sample(rows, seed=seed + 50)
+        learned = dpbn.learn(data, network, epsilon=epsilon, method=method, noise=dpbn.InsecureNoise(seed)).network
+        errors += [(np.abs(learned.cpt(n) - network.cpt(n)).sum(-1) * mass[n]).sum() for n in network.nodes]
+    return float(np.mean(errors))
+
+
+@pytest.mark.parametrize("name", ["asia", "sachs", "child"])
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_forecast_agrees_with_what_happens(name, epsilon):
+    network = dpbn.load_network(name)
+    for method in ("uniform",):
+        forecast = dpbn.plan(network.structure, epsilon, 5_000, method=method).error
+        assert 1 / 1.5 < forecast / realised(network, epsilon, 5_000, method) < 1.5
+
+
+def test_a_guess_and_a_workload_are_used():
+    network = dpbn.load_network("asia")
+    query = Query(("lung",), {"smoke": "yes"})
+    forecast = dpbn.plan(network.structure, 1.0, 5_000, method="uniform", guess=network, workload=[query])
+    assert 0 < forecast.query_errors[query] < 0.2
+    assert forecast.to_dict()["queries"][0]["error"] == forecast.query_errors[query]
+    assert "lung" in str(forecast)
+
+
+def test_the_inverse_question():
+    structure = dpbn.load_network("asia").structure
+    forecast = dpbn.plan(structure, 1.0, 5_000, method="uniform", simulations=4)
+    epsilon = forecast.epsilon_for(0.03)
+    assert forecast.again(epsilon).error <= 0.03 < forecast.again(epsilon / 1.5).error
+    with pytest.raises(InputError, match="in reach"):
+        forecast.epsilon_for(1e-6)
+
+
+def test_rare_rows_grow_as_epsilon_falls():
+    structure = dpbn.load_network("child").structure
+    shares = [
+        np.mean(list(dpbn.plan(structure, e, 2_000, method="uniform", simulations=2).rare_rows.values()))
+        for e in (0.1, 10)
+    ]
+    assert shares[0] > shares[1]
+
+
+def test_plot(tmp_path):
+    forecast = dpbn.plan(dpbn.load_network("asia").structure, 1.0, 1_000, method="uniform", simulations=1)
+    assert forecast.plot(tmp_path / "plan.png").stat().st_size > 5_000
+    with pytest.raises(InputError):
+        forecast.plot(tmp_path / "plan.exe")
+
+
+@pytest.mark.parametrize("bad", [{"rows": 0}, {"rows": 1.5}, {"simulations": 0}, {"guess": 3}, {"method": "exact"}])
+def test_nonsense_is_refused(bad):
+    with pytest.raises(InputError):
+        dpbn.plan(dpbn.load_network("asia").structure, **{"method": "uniform", **bad})
+    with pytest.raises(PrivacyError):
+        dpbn.plan(dpbn.load_network("asia").structure, -1.0, method="uniform")
