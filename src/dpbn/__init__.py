@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpbn.inference import Inference
     from dpbn.learning import learn
     from dpbn.network import BayesianNetwork, Structure
+    from dpbn.privacy.ledger import Ledger
     from dpbn.privacy.noise import InsecureNoise, SecureNoise
     from dpbn.release import Release, load_release
     from dpbn.uncertainty.forecast import plan
@@ -26,6 +27,7 @@ _HOME = {
     "Family": "dpbn.graph",
     "Inference": "dpbn.inference",
     "InsecureNoise": "dpbn.privacy.noise",
+    "Ledger": "dpbn.privacy.ledger",
     "Release": "dpbn.release",
     "Schema": "dpbn.domain",
     "SecureNoise": "dpbn.privacy.noise",
@@ -58,6 +60,7 @@ __all__ = [
     "Family",
     "Inference",
     "InsecureNoise",
+    "Ledger",
     "Release",
     "Schema",
     "SecureNoise",

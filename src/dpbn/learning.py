@@ -60,7 +60,7 @@ def learn(
     priors = dirichlet_prior(structure, prior)
     public = {node: checked_cpt(structure, node, cpt) for node, cpt in (public_cpts or {}).items()}
     noise = noise or SecureNoise()
-    private = noise.private and method != "exact"
+    private = type(noise) is SecureNoise and method != "exact"  # a claim by other noise is not trusted
     if unit is None and max_contributions != 1:
         raise InputError(
             f"max_contributions above 1 needs unit=, the column that names the person, got {max_contributions}"
@@ -72,8 +72,8 @@ def learn(
 
     def charge() -> None:
         if ledger is not None and dataset is not None:
-            note = {"structure": structure_hash(structure), "method": method}
-            entry.append(ledger.charge(dataset, epsilon, delta, **note))
+            digest = structure_hash(structure)
+            entry.append(ledger.charge(dataset, epsilon, delta, structure=digest, method=method, private=private))
 
     curator = Curator(source, noise, budget, sensitivity, charge)
     try:

@@ -1,0 +1,304 @@
+"""The budget ledger: a cap per dataset, spent in exact arithmetic, committed before noise is drawn.
+
+One SQLite file (WAL, synchronous=FULL) holding one append-only chain of entries: `open` and `raise` set the cap of a
+dataset, `charge` spends, `release` names afterwards what a charge was spent on. Each entry carries the hash of the
+one before it, so an edited, reordered or missing entry is evident. A whole file put back to an earlier state
+is a valid chain; only memory outside the file can tell. That memory is the anchor: `budget.db.head`, a
+sidecar rewritten after every commit, or the line `Ledger.head()` prints, kept elsewhere and given back as
+`expected_head=`. Whoever can rewrite database and anchor together is not caught.
+
+Amounts are fractions. A float is read as the decimal it prints as: ten charges of 0.1 fill a cap of 1 exactly.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpbn.errors import BudgetError, LedgerCorruptError
+from dpbn.files import write_atomically
+from dpbn.privacy.chain import (
+    GENESIS,
+    Amount,
+    Balance,
+    Entry,
+    balance_after,
+    canonical,
+    check_chain,
+    checked_entry,
+    entry_hash,
+    exact_amount,
+    parsed_head,
+    read_entry,
+)
+
+_WAIT_SECONDS = 120.0
+_TABLE = """
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, kind TEXT NOT NULL,
+    body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)
+"""
+_inherited: list[object] = []
+_INDEX = "CREATE INDEX IF NOT EXISTS entries_by_dataset ON entries (dataset, id)"
+
+
+class Ledger:
+    """Budgets of datasets in one SQLite file. Safe across threads, processes and kills."""
+
+    def __init__(self, path: str | Path, *, anchor: bool = True, expected_head: str | None = None):
+        self.path = Path(path).absolute()
+        self._anchor = self.path.with_name(self.path.name + ".head") if anchor else None
+        self._local = threading.local()
+        self._seen: tuple[int, str] = (0, GENESIS)  # newest entry this object knows of: it must stay in the chain
+        if self._anchor is not None and self._anchor.exists() and not self.path.exists():
+            raise LedgerCorruptError(f"ledger {self.path.name} must exist beside its anchor, got a missing file")
+        for head in (expected_head, self._read_anchor()):
+            if head is not None:
+                self._remember(parsed_head(head))
+        with _translated(self.path.name), self._transaction() as connection:
+            connection.execute(_TABLE)
+            connection.execute(_INDEX)
+        self.verify()
+
+    # -- what the custodian does ------------------------------------------------------------------------------
+
+    def open_dataset(self, name: str, epsilon: Amount, delta: Amount = 0) -> Entry:
+        """Give a dataset its cap. The same cap again changes nothing; another one is refused: see `raise_cap`."""
+        cap = Balance(exact_amount("epsilon", epsilon), exact_amount("delta", delta, zero=True))
+        _text("dataset", name)
+
+        def append(connection: sqlite3.Connection) -> Entry:
+            last = self._last(connection, name)
+            if last is None:
+                return self._append(connection, name, "open", {"who": _who(), **cap.texts()})
+            now = balance_after(last)
+            if (now.cap_epsilon, now.cap_delta) != (cap.cap_epsilon, cap.cap_delta):
+                raise BudgetError(
+                    f"dataset {name!r} must keep its cap of {_shown(now.cap_epsilon, now.cap_delta)} unless raised, "
+                    f"got {_shown(cap.cap_epsilon, cap.cap_delta)}"
+                )
+            return last
+
+        return self._write(append)
+
+    def raise_cap(self, name: str, epsilon: Amount, delta: Amount = 0) -> Entry:
+        """Set a higher cap, on purpose and on record. A cap never falls."""
+        new_epsilon, new_delta = exact_amount("epsilon", epsilon), exact_amount("delta", delta, zero=True)
+
+        def append(connection: sqlite3.Connection) -> Entry:
+            now = self._balance(connection, name)
+            if new_epsilon < now.cap_epsilon or new_delta < now.cap_delta:
+                raise BudgetError(
+                    f"a cap must not fall below {_shown(now.cap_epsilon, now.cap_delta)}, "
+                    f"got {_shown(new_epsilon, new_delta)}"
+                )
+            after = Balance(new_epsilon, new_delta, now.spent_epsilon, now.spent_delta)
+            return self._append(connection, name, "raise", {"who": _who(), **after.texts()})
+
+        return self._write(append)
+
+    def charge(
+        self,
+        dataset: str,
+        epsilon: Amount,
+        delta: Amount = 0,
+        *,
+        structure: str = "",
+        method: str = "",
+        note: str = "",
+        private: bool = True,
+    ) -> int:
+        """Spend, durably, before any noise is drawn; returns the entry's number. Never given back."""
+        if private is not True:
+            raise BudgetError("a ledger must be charged for private releases only, got insecure or no noise")
+        spend_epsilon, spend_delta = exact_amount("epsilon", epsilon), exact_amount("delta", delta, zero=True)
+        about = {"structure": structure, "method": method, "note": note}
+
+        def append(connection: sqlite3.Connection) -> Entry:
+            now = self._balance(connection, dataset)
+            if spend_epsilon > now.epsilon or spend_delta > now.delta:
+                raise BudgetError(
+                    f"a charge to {dataset!r} must be at most what is left, {_shown(now.epsilon, now.delta)}, "
+                    f"got {_shown(spend_epsilon, spend_delta)}"
+                )
+            spent = now.spent_epsilon + spend_epsilon, now.spent_delta + spend_delta
+            after = Balance(now.cap_epsilon, now.cap_delta, *spent)
+            amounts = {"epsilon": str(spend_epsilon), "delta": str(spend_delta)}
+            return self._append(connection, dataset, "charge", {"who": _who(), **about, **amounts, **after.texts()})
+
+        return self._write(append).id
+
+    def record_release(self, entry: int, release_id: str) -> Entry:
+        """Note which release a charge was spent on."""
+        _text("release_id", release_id)
+
+        def append(connection: sqlite3.Connection) -> Entry:
+            charge = self._at(connection, entry)
+            if charge is None or charge.kind != "charge":
+                raise BudgetError(f"entry {entry!r} must be a charge in this ledger")
+            balance = self._balance(connection, charge.dataset)
+            body = {"who": _who(), "charge": charge.id, "release": release_id, **balance.texts()}
+            return self._append(connection, charge.dataset, "release", body)
+
+        return self._write(append)
+
+    # -- what anyone may read ---------------------------------------------------------------------------------
+
+    def remaining(self, dataset: str) -> Balance:
+        """What is left: `.epsilon` and `.delta`, as exact fractions."""
+        with _translated(self.path.name):
+            return self._balance(self._connection(), dataset)
+
+    def datasets(self) -> tuple[str, ...]:
+        with _translated(self.path.name):
+            rows = self._connection().execute("SELECT dataset FROM entries GROUP BY dataset ORDER BY min(id)")
+            return tuple(row[0] for row in rows)
+
+    def history(self, dataset: str | None = None) -> tuple[Entry, ...]:
+        """All entries, or one dataset's, oldest first."""
+        where, values = ("WHERE dataset = ?", (dataset,)) if dataset is not None else ("", ())
+        with _translated(self.path.name):
+            rows = self._connection().execute(f"SELECT * FROM entries {where} ORDER BY id", values)
+            return tuple(read_entry(row) for row in rows)
+
+    def head(self) -> str:
+        """'number:hash' of the newest entry. Keep it elsewhere: it proves a later roll-back."""
+        with _translated(self.path.name):
+            last = self._last(self._connection())
+        return f"{last.id}:{last.hash}" if last else f"0:{GENESIS}"
+
+    def verify(self, expected_head: str | None = None) -> int:
+        """Replay the whole chain and return its length; LedgerCorruptError at the first entry that does not fit.
+
+        With a head kept from an earlier look, the ledger must still contain that entry.
+        """
+        if expected_head is not None:
+            self._remember(parsed_head(expected_head))
+        head = check_chain(self.history())
+        with _translated(self.path.name):
+            self._check_seen(self._connection())
+        self._remember(head)
+        return head[0]
+
+    # -- chain and storage ------------------------------------------------------------------------------------
+
+    def _write(self, append: Callable[[sqlite3.Connection], Entry]) -> Entry:
+        """Run `append` in one transaction that holds the write lock from its first read to its commit."""
+        with _translated(self.path.name):
+            with self._transaction() as connection:
+                self._check_seen(connection)
+                entry = append(connection)
+            # committed: from here on nothing may undo it, and a failing anchor must not hide the charge
+            self._remember((entry.id, entry.hash))
+            self._write_anchor()
+        return entry
+
+    def _append(self, connection: sqlite3.Connection, dataset: str, kind: str, body: dict[str, Any]) -> Entry:
+        last = self._last(connection)
+        body = {"when": datetime.now(UTC).isoformat(timespec="seconds"), **body}
+        blank = Entry(last.id + 1 if last else 1, dataset, kind, body, last.hash if last else GENESIS, "")
+        entry = Entry(blank.id, dataset, kind, body, blank.previous, entry_hash(blank))
+        row = (entry.id, dataset, kind, canonical(body), entry.previous, entry.hash)
+        connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", row)
+        return entry
+
+    def _last(self, connection: sqlite3.Connection, dataset: str | None = None) -> Entry | None:
+        where, values = ("WHERE dataset = ?", (dataset,)) if dataset is not None else ("", ())
+        row = connection.execute(f"SELECT * FROM entries {where} ORDER BY id DESC LIMIT 1", values).fetchone()
+        return checked_entry(row) if row else None
+
+    def _at(self, connection: sqlite3.Connection, number: int) -> Entry | None:
+        row = connection.execute("SELECT * FROM entries WHERE id = ?", (number,)).fetchone()
+        return checked_entry(row) if row else None
+
+    def _balance(self, connection: sqlite3.Connection, dataset: str) -> Balance:
+        """From the dataset's last entry alone, which carries the totals; `verify` replays them."""
+        last = self._last(connection, dataset)
+        if last is None:
+            raise BudgetError(f"dataset {dataset!r} must be opened with a cap first")
+        return balance_after(last)
+
+    def _check_seen(self, connection: sqlite3.Connection) -> None:
+        number, digest = self._seen
+        if number and ((entry := self._at(connection, number)) is None or entry.hash != digest):
+            raise LedgerCorruptError(f"entry {number} must still be in the ledger, got a file rolled back or replaced")
+
+    def _remember(self, head: tuple[int, str]) -> None:
+        if head[0] > self._seen[0]:
+            self._seen = head
+
+    def _read_anchor(self) -> str | None:
+        if self._anchor is None or not self._anchor.exists():
+            return None
+        return self._anchor.read_text(encoding="ascii", errors="replace").strip()
+
+    def _write_anchor(self) -> None:
+        if self._anchor is None:
+            return
+        try:
+            write_atomically(self._anchor, f"{self._seen[0]}:{self._seen[1]}\n")
+        except OSError:
+            return  # an older anchor is still true, only weaker
+
+    def _connection(self) -> sqlite3.Connection:
+        """One connection per thread and process: SQLite's must not cross a fork."""
+        if getattr(self._local, "owner", None) != os.getpid():
+            _inherited.append(getattr(self._local, "connection", None))  # closing it here would hurt the parent's
+            connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+            self._local.connection, self._local.owner = connection, os.getpid()
+        return self._local.connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Close this thread's connection; the next call opens another."""
+        if getattr(self._local, "owner", None) == os.getpid():
+            self._local.connection.close()
+        self._local.owner = self._local.connection = None
+
+
+def _text(subject: str, value: str) -> None:
+    if not isinstance(value, str) or not value or len(value) > 1000:
+        raise BudgetError(f"{subject} must be a text of 1 to 1000 characters, got {value!r:.80}")
+
+
+def _shown(epsilon: Fraction, delta: Fraction) -> str:
+    return f"epsilon={float(epsilon):.12g}" + (f", delta={float(delta):.12g}" if delta else "")
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    """SQLite's errors as ours: a broken file, or a write that did not happen (so no noise may be drawn)."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise BudgetError(f"ledger {name} must be readable and writable, got: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise LedgerCorruptError(f"ledger {name} must be an intact SQLite file, got: {error}") from error

@@ -1,0 +1,345 @@
+"""The ledger: exact, append-only, safe against races, kills, edits and roll-backs."""
+
+import math
+import multiprocessing
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpbn
+from dpbn.errors import BudgetError, LedgerCorruptError, PrivacyError
+from dpbn.privacy.ledger import Ledger
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+def test_ten_tenths_fill_a_cap_of_one_and_nothing_more(path):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1.0)
+    for _ in range(10):
+        ledger.charge("ward", 0.1, structure="abc", method="uniform")
+    assert ledger.remaining("ward").epsilon == 0
+    with pytest.raises(BudgetError, match="left, epsilon=0"):
+        ledger.charge("ward", 1e-300)
+    assert ledger.verify() == 11
+
+
+def test_delta_is_capped_too(path):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 10, "1e-6")
+    ledger.charge("ward", 1, 9e-7)
+    with pytest.raises(BudgetError, match="delta=1e-07"):
+        ledger.charge("ward", 1, 2e-7)
+    assert ledger.remaining("ward").delta == Fraction(1, 10**7)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 0.0, -0.5, math.nan, math.inf, -math.inf, True, None, "", "x", "1/0", [1]])
+def test_bad_amounts_are_refused(path, bad):
+    ledger = Ledger(path)
+    with pytest.raises(BudgetError):
+        ledger.open_dataset("ward", bad)
+    ledger.open_dataset("ward", 1)
+    with pytest.raises(BudgetError):
+        ledger.charge("ward", bad)
+    with pytest.raises(BudgetError):
+        ledger.raise_cap("ward", bad)
+    if bad != 0 or isinstance(bad, bool):
+        with pytest.raises(BudgetError):
+            ledger.charge("ward", 0.5, bad)
+    assert ledger.remaining("ward").epsilon == 1
+
+
+def test_amounts_of_every_exact_kind(path):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", Decimal("1"))
+    for amount in (0.25, "0.25", Fraction(1, 4), Decimal("0.25")):
+        ledger.charge("ward", amount)
+    assert ledger.remaining("ward").epsilon == 0
+
+
+def test_caps_are_opened_and_raised_on_purpose_only(path):
+    ledger = Ledger(path)
+    with pytest.raises(BudgetError, match="opened"):
+        ledger.charge("ward", 0.1)
+    ledger.open_dataset("ward", 1)
+    ledger.open_dataset("ward", 1.0)  # the same again
+    with pytest.raises(BudgetError, match="keep its cap"):
+        ledger.open_dataset("ward", 2)
+    with pytest.raises(BudgetError, match="fall"):
+        ledger.raise_cap("ward", 0.5)
+    ledger.charge("ward", 1)
+    ledger.raise_cap("ward", 1.5)
+    assert ledger.remaining("ward").epsilon == Fraction(1, 2)
+    assert [entry.kind for entry in ledger.history("ward")] == ["open", "charge", "raise"]
+    assert ledger.datasets() == ("ward",)
+
+
+def test_who_when_what_and_which_release_are_kept(path):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    number = ledger.charge("ward", 0.5, structure="cafe", method="optimized", note="pilot")
+    ledger.record_release(number, "f00d")
+    charge, release = ledger.history("ward")[1:]
+    assert (
+        charge.body["structure"] == "cafe" and charge.body["method"] == "optimized" and charge.body["note"] == "pilot"
+    )
+    assert charge.body["who"] and charge.body["when"].endswith("+00:00")
+    assert release.body["charge"] == number and release.body["release"] == "f00d"
+    for wrong in (1, 99):
+        with pytest.raises(BudgetError, match="must be a charge"):
+            ledger.record_release(wrong, "f00d")
+    assert Ledger(path).verify() == 3
+
+
+def test_insecure_noise_is_refused(path):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    with pytest.raises(BudgetError, match="private"):
+        ledger.charge("ward", 0.5, private=False)
+    assert ledger.remaining("ward").epsilon == 1
+
+
+def filled(path):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    for _ in range(4):
+        ledger.charge("ward", 0.1)
+    ledger.close()
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE entries SET body = replace(body, '1/10', '1/100') WHERE id = 3",
+        "UPDATE entries SET body = replace(body, '1/10', '1/100') WHERE id = 5",
+        "UPDATE entries SET dataset = 'other' WHERE id = 5",
+        "UPDATE entries SET kind = 'raise' WHERE id = 4",
+        "UPDATE entries SET body = 'nonsense' WHERE id = 2",
+        "UPDATE entries SET body = '[]' WHERE id = 2",
+        "UPDATE entries SET hash = '0' WHERE id = 5",
+        "DELETE FROM entries WHERE id = 5",
+        "DELETE FROM entries WHERE id = 3",
+        "DELETE FROM entries",
+        "DROP TABLE entries",
+    ],
+)
+def test_edits_are_evident_to_old_and_new_objects(path, edit):
+    ledger = filled(path)
+    with sqlite3.connect(path) as raw:
+        raw.execute(edit)
+    raw.close()
+    with pytest.raises(LedgerCorruptError):
+        Ledger(path)
+    with pytest.raises((LedgerCorruptError, BudgetError)):
+        ledger.verify()
+
+
+def test_a_recomputed_chain_that_does_not_add_up_is_evident(path):
+    """Someone who knows the hash rule but states totals that do not follow."""
+    from dpbn.privacy.chain import Entry, canonical, entry_hash
+
+    filled(path)
+    path.with_name("budget.db.head").unlink()
+    raw = sqlite3.connect(path)
+    last = Ledger(path).history()[-1]
+    forged = Entry(last.id, last.dataset, last.kind, {**last.body, "spent_epsilon": "1/100"}, last.previous, "")
+    raw.execute(
+        "UPDATE entries SET body = ?, hash = ? WHERE id = ?", (canonical(forged.body), entry_hash(forged), last.id)
+    )
+    raw.commit()
+    raw.close()
+    with pytest.raises(LedgerCorruptError, match="totals"):
+        Ledger(path)
+
+
+def test_a_rolled_back_file_is_evident_from_the_anchor_or_a_kept_head(path, tmp_path):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    ledger.charge("ward", 0.5)
+    ledger.close()
+    shutil.copy(path, tmp_path / "backup.db")
+    again = Ledger(path)
+    again.charge("ward", 0.5)
+    head = again.head()
+    again.close()
+    for leftover in ("budget.db", "budget.db-wal", "budget.db-shm"):
+        (tmp_path / leftover).unlink(missing_ok=True)
+    shutil.copy(tmp_path / "backup.db", path)
+    with pytest.raises(LedgerCorruptError, match="rolled back"):
+        Ledger(path)
+    path.with_name("budget.db.head").unlink()
+    with pytest.raises(LedgerCorruptError, match="rolled back"):
+        Ledger(path, expected_head=head)
+    assert Ledger(path).verify() == 2  # without any memory outside the file it cannot be told: docs/privacy.md
+    with pytest.raises(LedgerCorruptError, match="rolled back"):
+        Ledger(path).verify(head)
+
+
+def test_a_deleted_or_torn_file_is_evident(path):
+    filled(path)
+    content = path.read_bytes()
+    path.unlink()
+    with pytest.raises(LedgerCorruptError, match="missing"):
+        Ledger(path)
+    for torn in (content[: len(content) // 2], b"not a database" * 100, bytes(len(content))):
+        path.write_bytes(torn)
+        with pytest.raises((LedgerCorruptError, BudgetError)):
+            Ledger(path)
+    path.with_name("budget.db.head").write_text("nonsense")
+    with pytest.raises(LedgerCorruptError, match="number:hash"):
+        Ledger(path)
+
+
+def _race(path, amount, attempts, granted):
+    ledger = Ledger(path)
+    for _ in range(attempts):
+        try:
+            ledger.charge("ward", amount)
+            with granted.get_lock():
+                granted.value += 1
+        except BudgetError:
+            pass
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_racing_for_the_last_of_it_never_overspend(path, method):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", "0.2")
+    context = multiprocessing.get_context(method)
+    granted = context.Value("i", 0)
+    processes = [context.Process(target=_race, args=(path, "0.01", 12, granted)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert granted.value == 20
+    assert ledger.remaining("ward").epsilon == 0
+    assert Ledger(path).verify() == 21
+
+
+SPENDER = """
+import sys
+from dpbn.privacy.ledger import Ledger
+ledger = Ledger(sys.argv[1])
+print("ready", flush=True)
+while True:
+    print(ledger.charge("ward", "0.001"), flush=True)
+"""
+
+
+def test_a_kill_never_gives_budget_back(path):
+    """Every charge that was reported before the kill is still there after it, and the chain is whole."""
+    Ledger(path).open_dataset("ward", 1000)
+    reported = 0
+    for round_number in range(6):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SPENDER, str(path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.01 + 0.013 * round_number)
+        process.send_signal(signal.SIGKILL)
+        lines = process.communicate()[0].splitlines()
+        reported += sum(line.isdigit() for line in lines)
+        spent = Ledger(path).remaining("ward").spent_epsilon
+        assert spent >= Fraction(reported, 1000)
+        reported = int(spent * 1000)
+    assert reported > 0
+
+
+def test_a_failing_write_charges_nothing_and_says_so(path):
+    ledger = filled(path)
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    ledger._connection().execute("PRAGMA busy_timeout=50")
+    with pytest.raises(BudgetError, match="locked"):
+        ledger.charge("ward", 0.1)
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    ledger._connection().execute("PRAGMA max_page_count=1")  # a full disk
+    with pytest.raises(BudgetError, match="full"):
+        for _ in range(200):
+            ledger.charge("ward", Fraction(1, 10**6), note="x" * 900)
+    assert Ledger(path).verify() >= 5
+
+
+def test_a_lost_anchor_does_not_undo_a_charge(path, monkeypatch):
+    import dpbn.privacy.ledger as module
+
+    ledger = filled(path)
+
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(module, "write_atomically", full)
+    ledger.charge("ward", 0.1)
+    monkeypatch.undo()
+    assert Ledger(path).remaining("ward").epsilon == Fraction(1, 2)
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("charge"), st.decimals("0.0001", "0.7", places=4)),
+        st.tuples(st.just("raise"), st.decimals("0.5", "3", places=2)),
+        st.tuples(st.just("reopen"), st.none()),
+    ),
+    max_size=15,
+)
+
+
+@settings(deadline=None, max_examples=20)
+@given(steps)
+def test_spent_never_falls_nor_passes_the_cap(tmp_path_factory, sequence):
+    path = tmp_path_factory.mktemp("ledger") / "budget.db"
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    cap, spent = Fraction(1), Fraction(0)
+    for kind, amount in sequence:
+        try:
+            if kind == "charge":
+                ledger.charge("ward", amount)
+                spent += Fraction(amount)
+            elif kind == "raise":
+                ledger.raise_cap("ward", amount)
+                cap = Fraction(amount)
+            else:
+                ledger = Ledger(path)
+        except BudgetError:
+            assert Fraction(amount) > cap - spent if kind == "charge" else Fraction(amount) < cap
+        balance = ledger.remaining("ward")
+        assert (balance.cap_epsilon, balance.spent_epsilon) == (cap, spent)
+        assert spent <= cap
+    ledger.verify()
+
+
+def test_learn_charges_before_noise_and_names_the_release(path):
+    network = dpbn.load_network("asia")
+    rows = network.sample(200, seed=0)
+    ledger = dpbn.Ledger(path)
+    ledger.open_dataset("ward", 1)
+    release = dpbn.learn(rows, network, epsilon=0.75, method="uniform", ledger=ledger, dataset="ward")
+    _, charge, named = ledger.history("ward")
+    assert charge.epsilon == Fraction(3, 4) and charge.body["method"] == "uniform"
+    assert named.body["release"] == release.id
+    with pytest.raises(BudgetError, match=r"left, epsilon=0\.25"):
+        dpbn.learn(rows, network, epsilon=0.75, method="uniform", ledger=ledger, dataset="ward")
+    with pytest.raises(PrivacyError):
+        dpbn.learn(rows, network, method="uniform", noise=dpbn.InsecureNoise(0), ledger=ledger, dataset="ward")
+    assert ledger.remaining("ward").epsilon == Fraction(1, 4)
