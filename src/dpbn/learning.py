@@ -33,7 +33,7 @@ def learn(
     epsilon: float = 1.0,
     delta: float = 0.0,
     *,
-    method: str = "uniform",
+    method: str = "optimized",
     neighbors: str = "add-remove",
     unit: str | None = None,
     max_contributions: int = 1,

@@ -9,9 +9,14 @@ from typing import Any
 from dpbn.errors import InputError
 from dpbn.learners.icml2020 import learn_icml2020
 from dpbn.learners.learned import Learned
+from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.uniform import learn_uniform
 
-LEARNERS: Mapping[str, Callable[..., Learned]] = {"uniform": learn_uniform, "icml2020": learn_icml2020}
+LEARNERS: Mapping[str, Callable[..., Learned]] = {
+    "optimized": learn_optimized,
+    "uniform": learn_uniform,
+    "icml2020": learn_icml2020,
+}
 PURE = ("uniform", "icml2020")
 _COMMON = ("structure", "curator", "prior", "public_cpts", "workload")
 

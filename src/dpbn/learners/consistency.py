@@ -1,0 +1,99 @@
+"""Tables that agree: which sets noisy tables share, and the least-squares estimate that makes them agree.
+
+All tables are arrays with a leading batch axis (independent repetitions) and then one axis per variable.
+
+Why one pass is exact. Split a table into its analysis-of-variance components, one per subset of its
+variables. Equal independent noise on every cell makes the components independent, and the components of a
+set B estimated from tables t that contain B have precisions in the ratio 1 / (variance_t * cells_t). So the
+generalised least-squares estimate averages each component with these weights. Visiting the intersections
+of tables from small to large, each visit averages exactly the components that no smaller intersection holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.domain import Schema
+from dpbn.measure import Names
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One table seen from a set it contains: the axes to sum out, and the shape to spread back."""
+
+    table: int
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def margin(self, array: Array) -> Array:
+        return array.sum(axis=self.axes) if self.axes else array
+
+    def spread(self, margin: Array) -> Array:
+        """`margin` shaped to broadcast against the table."""
+        return margin.reshape(margin.shape[0], *self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A set of variables that several tables contain."""
+
+    names: Names
+    cells: int
+    members: tuple[Member, ...]
+
+
+def member(schema: Schema, tables: Sequence[Names], index: int, subset: Names) -> Member:
+    """Table `index` seen from `subset`, which must stand in the order of the table's names."""
+    names = tables[index]
+    axes = tuple(position + 1 for position, name in enumerate(names) if name not in subset)
+    shape = tuple(schema[name].size if name in subset else 1 for name in names)
+    return Member(index, axes, shape)
+
+
+def overlaps(schema: Schema, tables: Sequence[Names]) -> tuple[Overlap, ...]:
+    """Every intersection of two or more tables, from the empty set up. Names stand in schema order."""
+    sets = [frozenset(names) for names in tables]
+    holders: dict[str, list[int]] = {}
+    for index, names in enumerate(tables):
+        for name in names:
+            holders.setdefault(name, []).append(index)
+
+    def neighbours(subset: Iterable[str]) -> set[int]:
+        return {index for name in subset for index in holders[name]}
+
+    closure: set[frozenset[str]] = set()
+    fresh = {
+        sets[i] & sets[j] for i, names in enumerate(tables) for j in neighbours(names) if i != j and sets[i] & sets[j]
+    }
+    while fresh:
+        closure |= fresh
+        fresh = {shared & sets[j] for shared in fresh for j in neighbours(shared)} - closure - {frozenset()}
+    result = []
+    for shared in [frozenset[str](), *sorted(closure, key=lambda s: (len(s), sorted(s)))]:
+        holding = set(range(len(tables))) if not shared else set.intersection(*(set(holders[n]) for n in shared))
+        if len(holding) > 1:
+            subset = tuple(sorted(shared, key=schema.position))
+            members = tuple(member(schema, tables, index, subset) for index in sorted(holding))
+            result.append(Overlap(subset, schema.cells(subset), members))
+    return tuple(result)
+
+
+def least_squares(values: Sequence[Array], variances: Sequence[float], shared: Sequence[Overlap]) -> list[Array]:
+    """The best linear unbiased estimate of all tables under the constraint that they agree."""
+    tables = list(values)
+    cells = [math.prod(table.shape[1:]) for table in tables]
+    for overlap in shared:
+        margins = [m.margin(tables[m.table]) for m in overlap.members]
+        weights = np.array([1.0 / (variances[m.table] * cells[m.table]) for m in overlap.members])
+        weights /= weights.sum()
+        mean = sum(weight * margin for weight, margin in zip(weights, margins, strict=True))
+        for m, margin in zip(overlap.members, margins, strict=True):
+            tables[m.table] = tables[m.table] + m.spread(mean - margin) * (overlap.cells / cells[m.table])
+    return tables

@@ -1,0 +1,201 @@
+"""From noisy tables to CPTs: consistent, non-negative, shrunk where the noise drowns the counts.
+
+1. Least squares over all tables (`consistency`), which never looks at signs.
+2. A posterior mean per cell (`shrinkage`), the shape of its prior fitted per table, under the constraint that the
+   tables still agree: multipliers for every shared set, found by Newton steps.
+3. What stands out: where the constrained estimate contradicts the least-squares estimate in the total, a
+   margin or a pair by more than noise explains, the difference is given back (positive-part James-Stein per
+   analysis-of-variance component).
+4. CPTs by normalising each family's margin, plus the public pseudo-counts.
+
+Everything is a function of the measured values, their variances and public facts, and works on a batch of
+repetitions at once (leading axis), which is what the bootstrap of intervals needs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.domain import Schema
+from dpbn.learners.consistency import Member, Overlap, least_squares, member, overlaps
+from dpbn.learners.shrinkage import Posterior, fitted_shape
+from dpbn.measure import Measurement, Names
+from dpbn.network import Structure
+
+Array = NDArray[np.float64]
+
+SWEEPS = 12
+STANDS_OUT = 2.0  # deviations of a chi-square by which a component must exceed its noise
+FLOOR = 0.1  # part of the shrunk estimate kept where giving back would leave less
+SMALLEST_VARIANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The public side of an estimate: tables in schema order, what they share, where each family is read."""
+
+    tables: tuple[Names, ...]
+    cells: tuple[int, ...]
+    shared: tuple[Overlap, ...]
+
+
+@lru_cache(maxsize=32)
+def layout(schema: Schema, tables: tuple[Names, ...]) -> Layout:
+    ordered = tuple(tuple(sorted(names, key=schema.position)) for names in tables)
+    return Layout(ordered, tuple(schema.cells(names) for names in ordered), overlaps(schema, ordered))
+
+
+def estimate(
+    structure: Structure,
+    measurements: Sequence[Measurement],
+    *,
+    prior: Mapping[str, Array],
+    public_cpts: Mapping[str, Array],
+) -> dict[str, Array]:
+    """One CPT per node from the measurements of a release."""
+    tables = [measurement.names for measurement in measurements]
+    values = [measurement.values[None].astype(np.float64) for measurement in measurements]
+    variances = [measurement.variance for measurement in measurements]
+    batch = estimate_batch(structure, tables, values, variances, prior=prior, public_cpts=public_cpts)
+    return {node: cpt[0] for node, cpt in batch.items()}
+
+
+def estimate_batch(
+    structure: Structure,
+    tables: Sequence[Names],
+    values: Sequence[Array],
+    variances: Sequence[float],
+    *,
+    prior: Mapping[str, Array],
+    public_cpts: Mapping[str, Array],
+) -> dict[str, Array]:
+    """CPTs with a leading batch axis, from tables (axes as named) with a leading batch axis."""
+    repetitions = values[0].shape[0] if values else 1
+    cpts = {node: np.broadcast_to(cpt, (repetitions, *np.shape(cpt))) for node, cpt in public_cpts.items()}
+    wanted = [node for node in structure.nodes if node not in cpts]
+    if not wanted:
+        return cpts
+    schema = structure.schema
+    plan = layout(schema, tuple(tuple(names) for names in tables))
+    noisy = [_in_order(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
+    noise = [max(variance, SMALLEST_VARIANCE) for variance in variances]
+    shrunk, corrected = consistent_counts(schema, plan, noisy, noise)
+    homes = family_homes(structure, plan, noise)
+    for node in wanted:
+        names = structure.family(node).names
+        index = homes[node]
+        inside = tuple(name for name in plan.tables[index] if name in names)
+        seen = member(schema, plan.tables, index, inside)
+        counts = np.maximum(seen.margin(corrected[index]), FLOOR * seen.margin(shrunk[index]))
+        family = _in_order(counts, inside, names) + prior.get(node, 0.0)
+        cpts[node] = family / family.sum(axis=-1, keepdims=True)
+    return {node: cpts[node] for node in structure.nodes}
+
+
+def family_homes(structure: Structure, plan: Layout, variances: Sequence[float]) -> dict[str, int]:
+    """The table each family is read from: of those that contain it, the one with the least noise on its margin."""
+    holders: dict[str, set[int]] = {}
+    for index, names in enumerate(plan.tables):
+        for name in names:
+            holders.setdefault(name, set()).add(index)
+    homes = {}
+    for node in structure.nodes:
+        holding = set.intersection(*(holders.get(name, set()) for name in structure.family(node).names))
+        if holding:
+            homes[node] = min(holding, key=lambda index: (variances[index] * plan.cells[index], index))
+    return homes
+
+
+def consistent_counts(
+    schema: Schema, plan: Layout, noisy: Sequence[Array], variances: Sequence[float]
+) -> tuple[list[Array], list[Array]]:
+    """Positive tables that agree, and the same tables after what stands out was given back (these agree too)."""
+    linear = least_squares(noisy, variances, plan.shared)
+    total = np.maximum(linear[0].reshape(linear[0].shape[0], -1).sum(axis=1), _total_deviation(plan, variances))
+    shapes = [fitted_shape(table, math.sqrt(v), total) for table, v in zip(linear, variances, strict=True)]
+    shrunk = _constrained_means(noisy, variances, [Posterior(shape) for shape in shapes], plan.shared)
+    return shrunk, _give_back(schema, plan, linear, shrunk, variances)
+
+
+def _total_deviation(plan: Layout, variances: Sequence[float]) -> float:
+    return 1.0 / math.sqrt(sum(1.0 / (v * cells) for v, cells in zip(variances, plan.cells, strict=True)))
+
+
+def _constrained_means(
+    noisy: Sequence[Array], variances: Sequence[float], posteriors: Sequence[Posterior], shared: Sequence[Overlap]
+) -> list[Array]:
+    """Posterior means whose shared margins agree. A multiplier of a margin moves u of all its cells alike, and
+    the margin then moves by the sum of the cells' variances: so each Newton step weighs by those sums."""
+    deviations = [math.sqrt(variance) for variance in variances]
+    points = [table / deviation for table, deviation in zip(noisy, deviations, strict=True)]
+    for _ in range(SWEEPS):
+        means, spreads = [], []
+        for u, posterior, deviation, variance in zip(points, posteriors, deviations, variances, strict=True):
+            mean, slope = posterior.mean_and_slope(u)
+            means.append(mean * deviation)
+            spreads.append(slope * variance)
+        for overlap in shared:
+            margins = [m.margin(means[m.table]) for m in overlap.members]
+            widths = [m.margin(spreads[m.table]) for m in overlap.members]
+            weight = sum(1.0 / width for width in widths)
+            target = sum(margin / width for margin, width in zip(margins, widths, strict=True)) / weight
+            for m, margin, width in zip(overlap.members, margins, widths, strict=True):
+                step = m.spread((target - margin) / width)
+                means[m.table] = means[m.table] + spreads[m.table] * step
+                points[m.table] = points[m.table] + deviations[m.table] * step
+    return [
+        posterior.mean_and_slope(u)[0] * deviation
+        for u, posterior, deviation in zip(points, posteriors, deviations, strict=True)
+    ]
+
+
+def _give_back(
+    schema: Schema, plan: Layout, linear: Sequence[Array], shrunk: Sequence[Array], variances: Sequence[float]
+) -> list[Array]:
+    """Add the components of order 0, 1 and 2 of linear - shrunk that exceed their noise, each by its excess."""
+    precision: dict[Names, float] = {}
+    for table, names in enumerate(plan.tables):
+        for subset in _small_subsets(names):
+            precision[subset] = precision.get(subset, 0.0) + 1.0 / (variances[table] * plan.cells[table])
+    excess: dict[Names, Array] = {}
+    result = []
+    for table, names in enumerate(plan.tables):
+        difference = linear[table] - shrunk[table]
+        corrected = shrunk[table]
+        for subset in _small_subsets(names):
+            seen: Member = member(schema, plan.tables, table, subset)
+            cells = schema.cells(subset)
+            if subset not in excess:
+                component = _centred(seen.margin(difference))
+                freedom = math.prod(size - 1 for size in schema.shape(subset))
+                expected = freedom / (precision[subset] * cells)
+                found = np.square(component).reshape(component.shape[0], -1).sum(axis=1)
+                limit = expected * (1.0 + STANDS_OUT * math.sqrt(2.0 / max(freedom, 1)))
+                part = np.where(found > limit, 1.0 - limit / np.maximum(found, 1e-300), 0.0)
+                excess[subset] = component * part.reshape(-1, *[1] * len(subset))
+            if excess[subset].any():
+                corrected = corrected + seen.spread(excess[subset]) * (cells / plan.cells[table])
+        result.append(corrected)
+    return result
+
+
+def _small_subsets(names: Names) -> list[Names]:
+    return [(), *((name,) for name in names), *itertools.combinations(names, 2)]
+
+
+def _centred(margin: Array) -> Array:
+    for axis in range(1, margin.ndim):
+        margin = margin - margin.mean(axis=axis, keepdims=True)
+    return margin
+
+
+def _in_order(table: Array, names: Sequence[str], into: Sequence[str]) -> Array:
+    """Transpose a batch of tables over `names` to the order `into`."""
+    return np.transpose(table, [0, *(1 + list(names).index(name) for name in into)])

@@ -1,0 +1,71 @@
+"""The default method: measure few well-chosen tables once, then make the most of their noise.
+
+Privacy. One record changes one cell by one in each table asked for, so a table with discrete Laplace noise of
+scale l1/e is e-DP, and the shares e add up to at most epsilon; with delta > 0, discrete Gaussian noise under zCDP,
+shares of rho. All that follows is a function of the noisy tables and of public facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.learners.estimate import estimate
+from dpbn.learners.learned import Learned
+from dpbn.learners.strategy import Strategy, plan_tables
+from dpbn.measure import Curator, Measurement, Request
+from dpbn.network import Structure
+from dpbn.privacy import accounting
+from dpbn.privacy.guarantee import Budget, Sensitivity
+from dpbn.workload import Workload
+
+Array = NDArray[np.float64]
+
+
+def learn_optimized(
+    structure: Structure,
+    curator: Curator,
+    *,
+    prior: Mapping[str, Array],
+    public_cpts: Mapping[str, Array],
+    workload: Workload | None = None,
+) -> Learned:
+    """`allocation[node]` is the loss (epsilon, or rho with delta > 0) of all tables that contain the node's family."""
+    if len(public_cpts) == len(structure.nodes):
+        return Learned(dict(public_cpts), {})
+    strategy = plan_tables(structure, public_cpts)
+    measurements = curator.measure(requests(strategy, curator.budget, curator.sensitivity), stage="all")
+    cpts = estimate(structure, measurements, prior=prior, public_cpts=public_cpts)
+    return Learned(cpts, allocation(structure, measurements), details(measurements))
+
+
+def requests(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> list[Request]:
+    """The strategy at this budget: Laplace scales for delta = 0, Gaussian scales otherwise."""
+    if budget.delta == 0:
+        shares = accounting.split(budget.epsilon, strategy.shares)
+        return [
+            Request(names, accounting.laplace_scale(share, sensitivity.l1))
+            for names, share in zip(strategy.tables, shares, strict=True)
+        ]
+    shares = accounting.split(accounting.rho_budget(budget.epsilon, budget.delta), strategy.shares)
+    return [
+        Request(names, accounting.gaussian_scale(share, sensitivity.l2_squared), "gaussian")
+        for names, share in zip(strategy.tables, shares, strict=True)
+    ]
+
+
+def allocation(structure: Structure, measurements: Sequence[Measurement]) -> dict[str, float]:
+    """Per node, the loss of all measured tables that contain its family; nodes with public CPTs may have none."""
+    result = {}
+    for node in structure.nodes:
+        family = set(structure.family(node).names)
+        loss = accounting.add_up(m.loss for m in measurements if family <= set(m.names))
+        if loss:
+            result[node] = loss
+    return result
+
+
+def details(measurements: Sequence[Measurement]) -> dict[str, object]:
+    return {"tables": [{"names": list(m.names), "scale": m.scale, "loss": m.loss} for m in measurements]}

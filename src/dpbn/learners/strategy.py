@@ -1,0 +1,119 @@
+"""What to measure, from public sizes alone: families merged into tables, and each table's share of the budget.
+
+A family F inside another family needs no table of its own. Two tables merge into one over their union where
+that pays: one table at the summed budget has less noise per cell, but a family is then a sum of more cells.
+
+Cost of a table t with share e of the budget: S_t * cells_t^MERGE / e, S_t = sum over its families of the root of their
+cells. (With exponent 1/2 this is the summed deviation of the families' cells. Shrinkage makes the many
+empty cells of a large table cheaper than that, hence the smaller exponent.) Shares that minimise the sum of
+costs are in proportion to the roots of the numerators, and the minimum is the square of the sum of those
+roots: so merging pays exactly if it lowers the sum of roots.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dpbn.measure import Names
+from dpbn.network import Structure
+
+MERGE = 0.4
+LARGEST_MERGED = 5000
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Tables to measure (names in schema order) and their shares of the budget, which sum to 1."""
+
+    tables: tuple[Names, ...]
+    cells: tuple[int, ...]
+    shares: tuple[float, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.tables)} tables, {sum(self.cells)} cells"]
+        for names, cells, share in sorted(zip(self.tables, self.cells, self.shares, strict=True), key=lambda r: -r[2]):
+            lines.append(f"  {share:7.2%}  {cells:7d} cells  {', '.join(names)}")
+        return "\n".join(lines)
+
+
+def plan_tables(structure: Structure, public: Iterable[str] = ()) -> Strategy:
+    """The tables for all families but those of `public` nodes, whose CPTs are known."""
+    schema = structure.schema
+    known = set(public)
+    families = {frozenset(structure.family(n).names) for n in structure.nodes if n not in known}
+    merged = _merge(structure, families)
+    tables = sorted(tuple(sorted(names, key=schema.position)) for names in merged)
+    roots = [merged[frozenset(names)] for names in tables]
+    whole = sum(roots)
+    return Strategy(
+        tuple(tables), tuple(schema.cells(names) for names in tables), tuple(root / whole for root in roots)
+    )
+
+
+def maximal(families: Iterable[frozenset[str]]) -> list[frozenset[str]]:
+    """The families that are not inside another, in a fixed order."""
+    distinct = sorted(set(families), key=lambda f: (-len(f), sorted(f)))
+    holders: dict[str, set[frozenset[str]]] = {}
+    result = []
+    for family in distinct:
+        if not family or not set.intersection(*(holders.get(name, set()) for name in family)):
+            result.append(family)
+            for name in family:
+                holders.setdefault(name, set()).add(family)
+    return result
+
+
+def _merge(structure: Structure, families: set[frozenset[str]]) -> dict[frozenset[str], float]:
+    """Greedy: while some pair of overlapping tables gains, merge the pair with the largest relative gain."""
+    schema = structure.schema
+    tables: dict[int, frozenset[str]] = dict(enumerate(maximal(families)))
+    holders: dict[str, set[int]] = {}
+    for index, names in tables.items():
+        for name in names:
+            holders.setdefault(name, set()).add(index)
+    cells = {index: schema.cells(names) for index, names in tables.items()}
+    weights = dict.fromkeys(tables, 0.0)
+    for family in sorted(families, key=sorted):
+        inside = set.intersection(*(holders[name] for name in family))
+        weights[min(inside, key=lambda index: (cells[index], index))] += math.sqrt(schema.cells(family))
+
+    def root(size: int, weight: float) -> float:
+        return math.sqrt(size**MERGE * weight)
+
+    queue: list[tuple[float, int, int]] = []
+
+    def consider(i: int, j: int) -> None:
+        union = schema.cells(tables[i] | tables[j])
+        apart = root(cells[i], weights[i]) + root(cells[j], weights[j])
+        gain = 1.0 - root(union, weights[i] + weights[j]) / apart
+        if gain > 0 and union <= LARGEST_MERGED:
+            heapq.heappush(queue, (-gain, i, j))
+
+    def neighbours(index: int) -> set[int]:
+        return {other for name in tables[index] for other in holders[name]} - {index}
+
+    for i in tables:
+        for j in neighbours(i):
+            if i < j:
+                consider(i, j)
+    fresh = itertools.count(len(tables))
+    while queue:
+        _, i, j = heapq.heappop(queue)
+        if i not in tables or j not in tables:
+            continue
+        new = next(fresh)
+        tables[new] = tables[i] | tables[j]
+        cells[new] = schema.cells(tables[new])
+        weights[new] = weights[i] + weights[j]
+        for old in (i, j):
+            for name in tables.pop(old):
+                holders[name].discard(old)
+        for name in tables[new]:
+            holders[name].add(new)
+        for other in sorted(neighbours(new)):
+            consider(min(new, other), max(new, other))
+    return {names: root(cells[index], weights[index]) for index, names in tables.items()}

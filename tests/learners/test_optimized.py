@@ -1,0 +1,184 @@
+"""The default learner: what it measures, what it makes of it, and how it behaves at the edges."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpbn
+from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable, load_network
+from dpbn.data.memory import CodeSource
+from dpbn.learners.consistency import least_squares, member, overlaps
+from dpbn.learners.estimate import estimate, estimate_batch
+from dpbn.learners.optimized import learn_optimized, requests
+from dpbn.learners.strategy import maximal, plan_tables
+from dpbn.measure import Curator
+from dpbn.privacy.guarantee import Budget, Sensitivity
+from dpbn.privacy.noise import InsecureNoise
+from dpbn.sampling import sample_codes
+
+
+def curator(network: BayesianNetwork, rows: int, epsilon: float, delta: float = 0.0, seed: int = 0) -> Curator:
+    source = CodeSource(network.structure.schema, sample_codes(network, rows, seed=seed))
+    return Curator(source, InsecureNoise(seed), Budget(epsilon, delta), Sensitivity())
+
+
+@st.composite
+def structures(draw) -> Structure:
+    count = draw(st.integers(1, 7))
+    sizes = draw(st.lists(st.integers(1, 4), min_size=count, max_size=count))
+    names = tuple(f"v{i}" for i in range(count))
+    parents = {}
+    for i, name in enumerate(names):
+        chosen = draw(st.lists(st.sampled_from(names[:i]), unique=True, max_size=3)) if i else []
+        parents[name] = tuple(chosen)
+    variables = tuple(Variable(n, tuple(str(k) for k in range(s))) for n, s in zip(names, sizes, strict=True))
+    return Structure(Schema(variables), Dag(names, parents))
+
+
+def random_network(structure: Structure, seed: int) -> BayesianNetwork:
+    generator = np.random.default_rng(seed)
+    cpts = {}
+    for node in structure.nodes:
+        shape = structure.shape(node)
+        cpts[node] = generator.dirichlet(np.full(shape[-1], 0.5), size=shape[:-1])
+    return BayesianNetwork(structure, cpts)
+
+
+@given(structures(), st.integers(0, 10**6))
+@settings(deadline=None, max_examples=40)
+def test_least_squares_is_the_projection_and_leaves_margins_equal(structure, seed):
+    """Against the textbook: weighted least squares for the joint counts, solved by the normal equations."""
+    schema = structure.schema
+    tables = plan_tables(structure).tables
+    generator = np.random.default_rng(seed)
+    values = [generator.normal(0, 50, (1, *schema.shape(names))) for names in tables]
+    variances = list(generator.uniform(0.5, 20, len(tables)))
+    shared = overlaps(schema, tables)
+    result = least_squares(values, variances, shared)
+    for overlap in shared:
+        margins = [m.margin(result[m.table]) for m in overlap.members]
+        for margin in margins[1:]:
+            assert np.abs(margin - margins[0]).max() < 1e-9 * 1000
+    if schema.cells(schema.names) > 400:
+        return
+    whole = schema.names
+    rows, target, weight = [], [], []
+    for names, value, variance in zip(tables, values, variances, strict=True):
+        design = np.eye(schema.cells(whole)).reshape(-1, *schema.shape(whole))
+        axes = tuple(1 + i for i, name in enumerate(whole) if name not in names)
+        rows.append(design.sum(axis=axes).reshape(design.shape[0], -1).T)
+        target.append(value.ravel())
+        weight.append(np.full(value.size, 1 / math.sqrt(variance)))
+    scale = np.concatenate(weight)
+    joint, *_ = np.linalg.lstsq(np.vstack(rows) * scale[:, None], np.concatenate(target) * scale, rcond=None)
+    for row, value in zip(rows, result, strict=True):
+        assert np.abs(row @ joint - value.ravel()).max() < 1e-6
+
+
+@given(structures())
+@settings(deadline=None, max_examples=50)
+def test_every_family_is_inside_a_table_and_shares_sum_to_one(structure):
+    strategy = plan_tables(structure)
+    for node in structure.nodes:
+        assert any(set(structure.family(node).names) <= set(names) for names in strategy.tables)
+    assert sum(strategy.shares) == pytest.approx(1.0)
+    assert min(strategy.shares) > 0
+    assert strategy == plan_tables(structure)
+    assert str(strategy).startswith(f"{len(strategy.tables)} tables")
+
+
+@given(structures(), st.integers(0, 100), st.sampled_from([1e-6, 1.0, 1e4]), st.sampled_from([0, 3, 500]))
+@settings(deadline=None, max_examples=40)
+def test_any_structure_any_budget_gives_positive_cpts(structure, seed, epsilon, rows):
+    network = random_network(structure, seed)
+    learned = learn_optimized(structure, curator(network, rows, epsilon), prior={}, public_cpts={})
+    for node, cpt in BayesianNetwork(structure, learned.cpts).cpts.items():
+        assert (cpt > 0).all(), node
+
+
+def test_maximal_families_only():
+    sets = [frozenset("ab"), frozenset("abc"), frozenset("cd"), frozenset("c")]
+    assert maximal(sets) == [frozenset("abc"), frozenset("cd")]
+
+
+def test_large_budget_is_the_exact_estimate():
+    network = load_network("child")
+    data = network.sample(5000, seed=1)
+    exact = dpbn.learn(data, network.structure, method="exact").network
+    cpts = learn_optimized(network.structure, curator(network, 5000, 1e5, seed=1), prior={}, public_cpts={}).cpts
+    for node in network.nodes:
+        names = network.structure.family(node).names
+        counts = data.groupby(list(names), observed=False).size().to_numpy().reshape(network.structure.shape(node))
+        seen = counts.sum(axis=-1) > 0
+        assert np.abs(cpts[node] - exact.cpt(node))[seen].max() < 0.02
+
+
+def test_budget_is_used_up_and_never_exceeded():
+    network = load_network("alarm")
+    for epsilon, delta in ((1.0, 0.0), (0.1, 1e-6)):
+        asked = requests(plan_tables(network.structure), Budget(epsilon, delta), Sensitivity())
+        holder = curator(network, 100, epsilon, delta)
+        holder.measure(asked)
+        assert 0.999 * epsilon < holder.spent <= epsilon
+    learned = learn_optimized(network.structure, curator(network, 100, 1.0), prior={}, public_cpts={})
+    assert set(learned.allocation) == set(network.nodes)
+    assert all(0 < loss <= 1 for loss in learned.allocation.values())
+
+
+def test_public_cpts_are_kept_and_cost_nothing():
+    network = load_network("asia")
+    public = {"smoke": network.cpt("smoke"), "dysp": network.cpt("dysp")}
+    learned = learn_optimized(network.structure, curator(network, 1000, 1.0), prior={}, public_cpts=public)
+    assert np.array_equal(learned.cpts["dysp"], network.cpt("dysp"))
+    assert not any("dysp" in table["names"] for table in learned.details["tables"])
+    everything = learn_optimized(network.structure, curator(network, 9, 1.0), prior={}, public_cpts=network.cpts)
+    assert not everything.allocation
+
+
+def test_prior_pulls_towards_itself():
+    network = load_network("asia")
+    prior = {"xray": np.array([[1e9, 1e9], [1e9, 3e9]])}
+    learned = learn_optimized(network.structure, curator(network, 1000, 1.0), prior=prior, public_cpts={})
+    assert learned.cpts["xray"] == pytest.approx(np.array([[0.5, 0.5], [0.25, 0.75]]), abs=1e-4)
+
+
+def test_a_batch_is_its_parts():
+    network = load_network("child")
+    tables = plan_tables(network.structure).tables
+    made = [curator(network, 2000, 1.0, seed=seed) for seed in range(3)]
+    budget = Budget(1.0)
+    lists = [holder.measure(requests(plan_tables(network.structure), budget, Sensitivity())) for holder in made]
+    values = [np.stack([ms[i].values.astype(float) for ms in lists]) for i in range(len(tables))]
+    variances = [m.variance for m in lists[0]]
+    batch = estimate_batch(network.structure, tables, values, variances, prior={}, public_cpts={})
+    for k, measurements in enumerate(lists):
+        alone = estimate(network.structure, measurements, prior={}, public_cpts={})
+        for node in network.nodes:
+            assert batch[node][k] == pytest.approx(alone[node], abs=1e-9)
+
+
+def test_member_margin_and_spread():
+    schema = Schema((Variable("a", ("0", "1")), Variable("b", ("0", "1", "2"))))
+    seen = member(schema, [("a", "b")], 0, ("b",))
+    table = np.arange(6.0).reshape(1, 2, 3)
+    assert seen.margin(table).tolist() == [[3.0, 5.0, 7.0]]
+    assert seen.spread(np.ones((1, 3))).shape == (1, 1, 3)
+
+
+def test_better_than_equal_budgets_with_three_times_the_budget():
+    """The promise, in small: one network, a few runs, errors weighted by the true P(parents)."""
+    network = load_network("sachs")
+    data = [network.sample(10_000, seed=seed) for seed in range(4)]
+
+    def error(method: str, epsilon: float) -> float:
+        total = 0.0
+        for seed, table in enumerate(data):
+            noise = InsecureNoise(seed)
+            learned = dpbn.learn(table, network.structure, epsilon, method=method, noise=noise).network
+            total += np.mean([np.abs(learned.cpt(n) - network.cpt(n)).sum(axis=-1).mean() for n in network.nodes])
+        return total
+
+    assert error("optimized", 1.0) < error("uniform", 3.0)
