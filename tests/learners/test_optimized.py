@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable, load_network
-from dpbn.data.memory import CodeSource
+from dpbn.data import open_source
 from dpbn.learners.consistency import least_squares, member, overlaps
 from dpbn.learners.estimate import estimate, estimate_batch
 from dpbn.learners.optimized import learn_optimized, requests
@@ -17,11 +17,10 @@ from dpbn.learners.strategy import maximal, plan_tables
 from dpbn.measure import Curator
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
-from dpbn.sampling import sample_codes
 
 
 def curator(network: BayesianNetwork, rows: int, epsilon: float, delta: float = 0.0, seed: int = 0) -> Curator:
-    source = CodeSource(network.structure.schema, sample_codes(network, rows, seed=seed))
+    source = open_source(network.sample(rows, seed=seed), network.structure)
     return Curator(source, InsecureNoise(seed), Budget(epsilon, delta), Sensitivity())
 
 
