@@ -1,0 +1,41 @@
+"""The systems the paper names, and today's best, each behind one call: counts, epsilon, seed -> CPTs.
+
+One file each; its docstring says what it outputs, under what guarantee, at what sensitivity, from which paper.
+Neighbours add or remove one record throughout. A size a baseline cannot do raises TooLargeError with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dpbn.evaluate.baselines.common import Learner, experiment_curator
+from dpbn.evaluate.baselines.datacube import learn_datacube
+from dpbn.evaluate.baselines.fourier import learn_fourier
+from dpbn.evaluate.baselines.hdmm import learn_hdmm
+from dpbn.evaluate.baselines.mwem import learn_mwem
+from dpbn.evaluate.baselines.opendp_fixed import learn_opendp
+from dpbn.evaluate.baselines.private_pgm import learn_private_pgm
+from dpbn.evaluate.baselines.privbayes import learn_privbayes
+from dpbn.evaluate.baselines.priview import learn_priview
+
+
+@dataclass(frozen=True)
+class Baseline:
+    title: str
+    learn: Learner
+    guarantee: str
+
+
+BASELINES: Mapping[str, Baseline] = {
+    "fourier": Baseline("Laplace in the Fourier domain (Zhang et al. 2016)", learn_fourier, "ε-DP"),
+    "privbayes": Baseline("PrivBayes' noisy conditionals, structure given", learn_privbayes, "ε-DP"),
+    "priview": Baseline("PriView, pairwise views", learn_priview, "ε-DP"),
+    "mwem": Baseline("MWEM", learn_mwem, "ε-DP"),
+    "hdmm": Baseline("HDMM, marginal strategies", learn_hdmm, "ε-DP"),
+    "datacube": Baseline("Ding et al.'s data cubes", learn_datacube, "ε-DP"),
+    "private-pgm": Baseline("Private-PGM (mbi), all families", learn_private_pgm, "ε-DP"),
+    "opendp": Baseline("OpenDP, prespecified marginals", learn_opendp, "ε-DP"),
+}
+
+__all__ = ["BASELINES", "Baseline", "Learner", "experiment_curator"]

@@ -1,0 +1,68 @@
+"""Private-PGM through mbi: a Markov random field fitted to noisy family tables by mirror descent.
+
+Output: CPTs read off the fitted model's family marginals.
+Guarantee: epsilon-DP, discrete Laplace noise on every cell of all n family tables, epsilon / n each.
+Sensitivity: adding or removing a record changes one cell of each table by 1; tables compose.
+Source: McKenna, Sheldon, Miklau, "Graphical-model based estimation and inference for differential privacy" (ICML 2019),
+package mbi (extra `bench`). Mirror descent runs until the loss no longer improves by `TOLERANCE` in relative terms, at
+most `STEPS` steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpbn.errors import MissingExtraError, TooLargeError
+from dpbn.evaluate.baselines.common import Array, cpts_from_tables, experiment_curator, families, measure_tables
+from dpbn.measure import CountSource, Names
+from dpbn.network import Structure
+
+STEPS, TOLERANCE, MOST_MODEL_CELLS = 10_000, 1e-5, 5_000_000
+
+
+def import_mbi() -> Any:
+    """mbi in double precision, or an error that names the extra."""
+    try:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_enable_compilation_cache", False)
+        import mbi
+    except ImportError:
+        raise MissingExtraError("mbi", "bench") from None
+    return mbi
+
+
+def learn_private_pgm(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
+    """Equal shares over all families, mirror descent, marginals."""
+    mbi = import_mbi()
+    wanted = families(structure)
+    share = epsilon / len(wanted)
+    noisy = measure_tables(experiment_curator(source, epsilon, seed), dict.fromkeys(wanted.values(), share))
+    domain = mbi.Domain(structure.nodes, structure.schema.shape(structure.nodes))
+    check_size(mbi, domain, list(wanted.values()))
+    deviation = float(np.sqrt(2.0) / share)
+    measurements = [mbi.LinearMeasurement(table.ravel(), names, stddev=deviation) for names, table in noisy.items()]
+    model = mbi.estimation.MirrorDescent().estimate(domain, measurements, iters=STEPS, tol=TOLERANCE)
+    return model_cpts(structure, model)
+
+
+def check_size(mbi: Any, domain: Any, cliques: list[Names]) -> None:
+    """Refuse a model whose junction tree is too large, before it is built."""
+    tree, _ = mbi.junction_tree.make_junction_tree(domain, cliques)
+    cells = sum(domain.size(clique) for clique in tree.nodes)
+    if cells > MOST_MODEL_CELLS:
+        raise TooLargeError(
+            f"the junction tree of Private-PGM must have at most {MOST_MODEL_CELLS:.0e} cells, got {cells:.2e}"
+        )
+
+
+def model_cpts(structure: Structure, model: Any) -> dict[str, Array]:
+    """CPTs of the structure from a fitted mbi model."""
+    tables = {}
+    for node, names in families(structure).items():
+        factor = model.project(names)
+        tables[node] = np.asarray(factor.transpose(names).values, dtype=np.float64)
+    return cpts_from_tables(structure, tables)
