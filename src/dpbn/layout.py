@@ -8,6 +8,7 @@ give equal drawings.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -237,24 +238,60 @@ def _places(
         at, offset = 0.0, []
         for i, slot in enumerate(row):
             if i:
-                at += (widths[row[i - 1]] + widths[slot]) / 2 + gap
+                at += _space(row[i - 1], slot, widths, gap)
             offset.append(at)
         offsets.append(offset)
         for slot, place in zip(row, offset, strict=True):
             centre[slot] = place - at / 2
-    for sweep in range(12):
+    for sweep in range(16):
         downward = sweep % 2 == 0
         for layer in range(len(rows)) if downward else range(len(rows) - 1, -1, -1):
             row, offset = rows[layer], offsets[layer]
             wanted, weight = [], []
             for slot in row:
-                near = (up[slot] if downward else down[slot]) if sweep < 6 else [*up[slot], *down[slot]]
+                near = (up[slot] if downward else down[slot]) if sweep < 8 else [*up[slot], *down[slot]]
                 wanted.append(sum(centre[other] for other in near) / len(near) if near else centre[slot])
                 weight.append(8.0 if not isinstance(slot, str) else 1.0 + len(near) if near else 0.5)
             fitted = _isotonic([w - o for w, o in zip(wanted, offset, strict=True)], weight)
             for slot, place, o in zip(row, fitted, offset, strict=True):
                 centre[slot] = place + o
+    _straighten(rows, centre, widths, gap)
     return centre
+
+
+def _space(left: Slot, right: Slot, widths: Mapping[Slot, float], gap: float) -> float:
+    """Least distance of two centres side by side; passing arcs may run closer to boxes than boxes to each other."""
+    free = gap if isinstance(left, str) and isinstance(right, str) else 0.7 * gap
+    return (widths[left] + widths[right]) / 2 + free
+
+
+def _straighten(
+    rows: Sequence[Sequence[Slot]], centre: dict[Slot, float], widths: Mapping[Slot, float], gap: float
+) -> None:
+    """Let long arcs run straight down as far as their neighbours leave room, the longest first."""
+    room: dict[Slot, tuple[Slot | None, Slot | None]] = {}
+    chains: dict[int, list[Slot]] = {}
+    for row in rows:
+        for i, slot in enumerate(row):
+            room[slot] = (row[i - 1] if i else None, row[i + 1] if i + 1 < len(row) else None)
+            if not isinstance(slot, str):
+                chains.setdefault(slot[0], []).append(slot)
+    for _ in range(3):
+        for chain in sorted(chains.values(), key=len, reverse=True):
+            run: list[Slot] = []
+            low, high = -math.inf, math.inf
+            links: list[Slot | None] = [*chain, None]  # None: the end, where the last run is placed
+            for place in links:
+                left, right = room[place] if place is not None else (None, None)
+                floor = -math.inf if left is None or place is None else centre[left] + _space(left, place, widths, gap)
+                roof = math.inf if right is None or place is None else centre[right] - _space(place, right, widths, gap)
+                if run and (place is None or max(low, floor) > min(high, roof)):
+                    middle = sum(centre[member] for member in run) / len(run)
+                    centre.update(dict.fromkeys(run, min(max(middle, low), high)))
+                    run, low, high = [], -math.inf, math.inf
+                if place is not None:
+                    run.append(place)
+                    low, high = max(low, floor), min(high, roof)
 
 
 def _isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:

@@ -25,6 +25,8 @@ COMMANDS = {
     "sample": ("dpbn.cli.files", "Draw synthetic rows, with evidence if wanted."),
     "convert": ("dpbn.cli.files", "Convert a network or release between file formats."),
     "inspect": ("dpbn.cli.files", "Show what a network, structure or release holds."),
+    "report": ("dpbn.cli.report", "Explain a release on one HTML page, with privacy.json and a model card."),
+    "serve": ("dpbn.cli.serve", "Explore a release in the browser: what-if questions with a click."),
     "ledger": ("dpbn.cli.ledger", "Open, show and check the privacy ledger."),
     "evaluate": ("dpbn.cli.evaluate", "Compare methods on simulated data, one row per run."),
 }

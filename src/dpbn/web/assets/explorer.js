@@ -1,0 +1,251 @@
+// The page: state in the middle, graph and panel around it, answers from the API.
+
+import { Problem, ask, forget, release as loadRelease } from "./api.js";
+import { createGraph } from "./graph.js";
+import { createPanel } from "./panel.js";
+import * as said from "./state.js";
+import { label, percent, points, probabilityText } from "./words.js";
+
+const byId = (id) => document.getElementById(id);
+let state;
+let graph;
+let panel;
+let hashTimer = 0;
+let intervalTimer = 0;
+
+async function start() {
+  const release = await loadRelease();
+  state = said.createState(release);
+  graph = createGraph(byId("graph"), release, {
+    toggle, retract, select, focus: select, camera: (at) => { state.camera = at; remember(); },
+  });
+  panel = createPanel(release, {
+    toggle, retract, select, soften, save, load, forget: drop, best, whiskers, level, addTarget, removeTarget,
+  });
+  buttons();
+  takeLink();
+  window.addEventListener("hashchange", () => {
+    if (location.hash !== said.toHash(state)) takeLink();
+  });
+}
+
+function takeLink() {
+  const strange = said.fromHash(state, location.hash);
+  graph.look(state.camera);
+  if (strange.length) complain(`The link mentions what this release does not have: ${strange.map(String).map(label).join("; ")}`);
+  refresh("");
+}
+
+// What the user does
+
+function toggle(name, value) {
+  const set = said.toggle(state, name, value);
+  select(name);
+  refresh(set ? `${label(name)} = ${label(value)} set.` : `${label(name)} retracted.`);
+}
+
+function retract(name) {
+  said.retract(state, name);
+  refresh(`${label(name)} retracted.`);
+}
+
+function soften(name, likelihood) {
+  said.setSoft(state, name, likelihood);
+  refresh("");
+}
+
+function select(name) {
+  if (state.selected === name) return;
+  state.selected = name;
+  draw();
+  remember();
+}
+
+function save(name) {
+  said.saveSet(state, name);
+  draw();
+  tell(`Saved ${label(name)}.`);
+}
+
+function load(set) {
+  said.takeEvidence(state, set.evidence, set.soft);
+  refresh(`Loaded ${label(set.name)}.`);
+}
+
+function drop(name) {
+  said.deleteSet(state, name);
+  draw();
+}
+
+function best(kind) {
+  state.best = kind;
+  explain();
+  draw();
+  remember();
+}
+
+function whiskers(kind) {
+  state.whiskers = kind;
+  measure();
+  draw();
+  remember();
+}
+
+function level(value) {
+  state.level = value;
+  state.intervals = null;
+  measure();
+  draw();
+  remember();
+}
+
+function addTarget() {
+  if (state.selected && !state.targets.includes(state.selected)) state.targets.push(state.selected);
+  best("map");
+}
+
+function removeTarget(name) {
+  state.targets = state.targets.filter((target) => target !== name);
+  best("map");
+}
+
+// What the server answers
+
+async function refresh(news) {
+  remember();
+  state.intervals = null;
+  draw();
+  try {
+    const answer = await ask("posteriors", said.question(state));
+    if (!answer) return; // a newer question is on its way
+    state.answer = answer;
+    state.impossible = false;
+    byId("trouble").hidden = true;
+    draw();
+    tell(`${news} ${summary()}`);
+    measure();
+    explain();
+  } catch (error) {
+    state.answer = null;
+    state.explanation = null;
+    state.impossible = error instanceof Problem && error.kind === "impossible-evidence";
+    draw();
+    complain(state.impossible ? "This evidence cannot happen under this network: its probability is 0. Retract a finding to go on." : error.message);
+  }
+  document.documentElement.dataset.settled = String(Number(document.documentElement.dataset.settled ?? 0) + 1);
+}
+
+/** Error bars follow the answer a moment later, once the user pauses. */
+function measure() {
+  clearTimeout(intervalTimer);
+  forget("intervals");
+  if (!state.release.offers.intervals || state.whiskers === "off" || !state.answer) return;
+  if (state.intervals) return;
+  intervalTimer = setTimeout(async () => {
+    try {
+      const found = await ask("intervals", { ...said.question(state), level: state.level });
+      if (!found) return;
+      state.intervals = found;
+      draw();
+    } catch (error) {
+      complain(`No error bars: ${error.message}`);
+    }
+  }, 150);
+}
+
+async function explain() {
+  forget("mpe");
+  forget("map");
+  const targets = state.targets.filter((name) => !state.evidence.has(name));
+  if (state.best === "off" || !state.answer || (state.best === "map" && !targets.length)) {
+    state.explanation = null;
+    draw();
+    return;
+  }
+  try {
+    const found = await ask(state.best, state.best === "map" ? { ...said.question(state), targets } : said.question(state));
+    if (!found) return;
+    state.explanation = found;
+    draw();
+  } catch (error) {
+    state.explanation = null;
+    complain(`No most probable explanation: ${error.message}`);
+  }
+}
+
+function summary() {
+  const { answer, release } = state;
+  let most = null;
+  for (const node of release.nodes) {
+    if (state.evidence.has(node.name)) continue;
+    node.states.forEach((name, i) => {
+      const change = answer.posteriors[node.name][i] - node.prior[i];
+      if (!most || Math.abs(change) > Math.abs(most.change)) most = { node, name, change, now: answer.posteriors[node.name][i] };
+    });
+  }
+  const probability = `Probability of the evidence ${probabilityText(answer.probability)}.`;
+  if (!most || Math.abs(most.change) < 5e-4) return probability;
+  return `${probability} Largest shift: ${label(most.node.name)} ${label(most.name)} ${percent(most.now)} per cent, ${points(most.change)}.`;
+}
+
+// The page around it
+
+function draw() {
+  graph.update(state);
+  panel.update(state);
+}
+
+function remember() {
+  clearTimeout(hashTimer);
+  hashTimer = setTimeout(() => history.replaceState(null, "", said.toHash(state) || location.pathname), 120);
+}
+
+function tell(text) {
+  byId("live").textContent = text.trim();
+}
+
+function complain(text) {
+  byId("trouble").textContent = text;
+  byId("trouble").hidden = false;
+}
+
+function buttons() {
+  byId("zoom-in").addEventListener("click", () => graph.zoom(1.25));
+  byId("zoom-out").addEventListener("click", () => graph.zoom(0.8));
+  byId("zoom-fit").addEventListener("click", () => graph.fit());
+  byId("retract-all").addEventListener("click", () => {
+    state.evidence.clear();
+    state.soft.clear();
+    refresh("All evidence retracted.");
+  });
+  byId("copy-link").addEventListener("click", async (event) => {
+    history.replaceState(null, "", said.toHash(state) || location.pathname);
+    const button = event.currentTarget;
+    try {
+      await navigator.clipboard.writeText(location.href);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "See the address bar";
+    }
+    tell("The link that reproduces this view was copied.");
+    setTimeout(() => { button.textContent = "Copy link"; }, 1600);
+  });
+  byId("toggle-panel").addEventListener("click", (event) => {
+    const hidden = byId("panel").toggleAttribute("hidden");
+    event.currentTarget.setAttribute("aria-expanded", String(!hidden));
+  });
+  const search = byId("search");
+  search.addEventListener("change", () => {
+    const wanted = search.value.trim().toLowerCase();
+    const node = state.release.nodes.find(({ name }) => name.toLowerCase() === wanted)
+      ?? (wanted && state.release.nodes.find(({ name }) => name.toLowerCase().includes(wanted)));
+    if (node && graph.go(node.name)) search.value = "";
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.target.matches("input, select, textarea")) return;
+    event.preventDefault();
+    search.focus();
+  });
+}
+
+start().catch((error) => complain(`The explorer could not start: ${error.message}`));

@@ -1,0 +1,251 @@
+// The network as SVG: a card per node with a bar per state, updated in place.
+
+import { createCamera } from "./camera.js";
+import { fitted, label, percent, points, shape } from "./words.js";
+
+const HEADER = 18;
+const ROW = 14;
+const TRACK = { x: 68, width: 58, y: 3, height: 8 };
+const FAMILY = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", "Liberation Sans", Arial, sans-serif';
+const TITLE_FONT = `600 12.5px ${FAMILY}`;
+const LABEL_FONT = `12px ${FAMILY}`;
+
+export function createGraph(svg, release, act) {
+  const arcs = shape("g", { class: "arcs", "aria-hidden": "true" });
+  const cards = shape("g", { class: "cards" });
+  const layer = shape("g", {}, arcs, cards);
+  svg.replaceChildren(arrowHead(), layer);
+  const count = release.nodes.length;
+  svg.setAttribute("aria-label", `Network of ${count} nodes. Arrow keys move between states and nodes, Enter sets or retracts evidence, Delete retracts the node's evidence.`);
+  const camera = createCamera(svg, layer, [Math.max(release.size[0], 1), Math.max(release.size[1], 1)], act.camera);
+
+  const lines = release.arcs.map((arc) => {
+    const path = shape("path", { d: curve(arc.points), class: "arc", "marker-end": "url(#arrow)" });
+    arcs.append(path);
+    return { ...arc, path };
+  });
+  const biggest = Math.max(...release.nodes.map((node) => node.epsilon ?? 0), 1e-12);
+  const nodes = new Map();
+  for (const node of release.nodes) {
+    const card = createCard(node, biggest);
+    cards.append(card.group);
+    nodes.set(node.name, card);
+  }
+  let focused = null;
+  const first = release.nodes[0] && nodes.get(release.nodes[0].name).rows[0];
+  if (first) moveFocus(first, false);
+
+  function moveFocus(row, really = true) {
+    focused?.group.setAttribute("tabindex", "-1");
+    focused = row;
+    row.group.setAttribute("tabindex", "0");
+    if (really) row.group.focus({ preventScroll: true });
+  }
+
+  function createCard(node, most) {
+    const { x, y, width, height } = node.box;
+    const group = shape("g", { class: "node", transform: `translate(${x} ${y})`, role: "group", "aria-label": description(node) });
+    const title = shape("text", { x: 7, y: 13, class: "title", text: fitted(node.name, TITLE_FONT, width - 14 - badgeRoom(node)) });
+    const header = shape("g", { class: "header", on: { click: () => camera.dragged() || act.select(node.name) } },
+      shape("title", { text: `${label(node.name)}\n${badgeText(node)}` }),
+      shape("path", { class: "header-back", d: `M0 4a4 4 0 0 1 4-4h${width - 8}a4 4 0 0 1 4 4v${HEADER - 4}h${-width}z` }),
+      title, ...badges(node, width, most));
+    group.append(shape("rect", { class: "card", width, height, rx: 4 }), header);
+    const rows = [];
+    node.states.slice(0, node.shown).forEach((state, index) => rows.push(createRow(node, state, index, width)));
+    group.append(...rows.map((row) => row.group));
+    if (node.shown < node.states.length) {
+      const more = shape("text", { x: 7, y: HEADER + ROW * node.shown + 10.5, class: "more", text: `and ${node.states.length - node.shown} more: select the node` });
+      more.addEventListener("click", () => camera.dragged() || act.select(node.name));
+      group.append(more);
+    }
+    group.append(shape("rect", { class: "frame", width, height, rx: 4 }));
+    return { node, group, rows };
+  }
+
+  function createRow(node, state, index, width) {
+    const parts = {
+      back: shape("rect", { class: "row-back", x: 1, y: 0, width: width - 2, height: ROW }),
+      best: shape("path", { class: "best", d: "M3.2 7l2.4-3.2 2.4 3.2-2.4 3.2z" }),
+      label: shape("text", { class: "label", x: 10, y: 11.1, text: fitted(state, LABEL_FONT, TRACK.x - 13) }),
+      track: shape("rect", { class: "track", ...TRACK, rx: 1 }),
+      bar: shape("rect", { class: "bar", ...TRACK, width: 0, rx: 1 }),
+      gain: shape("rect", { class: "gain", ...TRACK, width: 0 }),
+      loss: shape("rect", { class: "loss", ...TRACK, width: 0 }),
+      prior: shape("path", { class: "prior" }),
+      total: shape("path", { class: "whisker total" }),
+      privacy: shape("path", { class: "whisker privacy" }),
+      sampling: shape("path", { class: "whisker sampling" }),
+      value: shape("text", { class: "value", x: width - 5, y: 11.1 }),
+      title: shape("title", {}),
+    };
+    const group = shape("g", {
+      class: "state", role: "button", tabindex: "-1", "aria-pressed": "false",
+      transform: `translate(0 ${HEADER + 1 + index * ROW})`,
+    }, ...Object.values(parts));
+    const row = { node, state, index, group, parts };
+    group.addEventListener("click", () => {
+      if (camera.dragged()) return;
+      moveFocus(row);
+      act.toggle(node.name, state);
+    });
+    group.addEventListener("focus", () => {
+      moveFocus(row, false);
+      act.focus(node.name);
+      if (group.matches(":focus-visible")) camera.reveal(node.box, false); // never while the mouse is pressed on it
+    });
+    group.addEventListener("keydown", (event) => press(event, row));
+    return row;
+  }
+
+  function press(event, row) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { rows } = nodes.get(row.node.name);
+    const action = {
+      Enter: () => act.toggle(row.node.name, row.state),
+      " ": () => act.toggle(row.node.name, row.state),
+      Delete: () => act.retract(row.node.name),
+      Backspace: () => act.retract(row.node.name),
+      ArrowDown: () => moveFocus(rows[row.index + 1] ?? nearest(row, 0, 1) ?? row),
+      ArrowUp: () => moveFocus(rows[row.index - 1] ?? nearest(row, 0, -1) ?? row),
+      ArrowRight: () => moveFocus(nearest(row, 1, 0) ?? row),
+      ArrowLeft: () => moveFocus(nearest(row, -1, 0) ?? row),
+      Home: () => moveFocus(nodes.get(release.nodes[0].name).rows[0]),
+      End: () => moveFocus(nodes.get(release.nodes[count - 1].name).rows[0]),
+      "+": () => camera.zoom(1.25),
+      "-": () => camera.zoom(0.8),
+      0: () => camera.fit(),
+    }[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  }
+
+  /** The nearest node in a direction; sideways and lengthways distance count differently. */
+  function nearest(row, dx, dy) {
+    const here = row.node.box;
+    let best = null;
+    for (const { node, rows } of nodes.values()) {
+      const ahead = dx ? dx * (node.box.x - here.x) : dy * (node.box.y - here.y);
+      if (node === row.node || ahead <= 1) continue;
+      const aside = dx ? Math.abs(node.box.y - here.y) : Math.abs(node.box.x - here.x);
+      const cost = ahead + 3 * aside;
+      if (!best || cost < best.cost) best = { cost, row: dy < 0 ? rows[rows.length - 1] : rows[0] };
+    }
+    return best?.row;
+  }
+
+  function update(state) {
+    const { answer, intervals, explanation } = state;
+    svg.classList.toggle("stale", !answer);
+    for (const { node, group, rows } of nodes.values()) {
+      group.classList.toggle("observed", state.evidence.has(node.name));
+      group.classList.toggle("softened", state.soft.has(node.name));
+      group.classList.toggle("selected", state.selected === node.name);
+      const now = answer?.posteriors[node.name] ?? node.prior;
+      const error = state.whiskers === "off" || !answer ? null : intervals?.intervals[node.name];
+      for (const row of rows) updateRow(state, row, now[row.index], error, explanation?.assignment[node.name]);
+    }
+    for (const { parent, child, path } of lines) {
+      path.classList.toggle("near", state.selected === parent || state.selected === child);
+    }
+  }
+
+  function updateRow(state, { node, state: name, index, group, parts }, p, error, best) {
+    const prior = node.prior[index];
+    const observed = state.evidence.get(node.name);
+    const still = observed !== undefined || !state.answer;
+    group.setAttribute("aria-pressed", String(observed === name));
+    group.classList.toggle("set", observed === name);
+    group.classList.toggle("in-best", best === name);
+    parts.bar.setAttribute("width", TRACK.width * p);
+    span(parts.gain, prior, still ? prior : Math.max(p, prior));
+    span(parts.loss, p, still ? p : Math.max(p, prior));
+    parts.prior.setAttribute("d", `M${TRACK.x + TRACK.width * prior} ${TRACK.y - 1.5}v${TRACK.height + 3}`);
+    parts.value.textContent = percent(p);
+    const whole = state.whiskers === "total";
+    whisker(parts.total, whole ? error?.total[index] : null, 7);
+    whisker(parts.privacy, whole ? null : error?.privacy[index], 5);
+    whisker(parts.sampling, whole ? null : error?.sampling[index], 9);
+    const range = error ? `, interval ${percent(error.total[index][0])} to ${percent(error.total[index][1])}` : "";
+    const text = `${label(name)}: ${percent(p)} %${range}, prior ${percent(prior)} % (${points(p - prior)})`;
+    parts.title.textContent = best === name ? `${text}, most probable` : text;
+    group.setAttribute("aria-label", `${label(node.name)} ${text}`);
+  }
+
+  return {
+    update,
+    fit: camera.fit,
+    zoom: camera.zoom,
+    look: (at) => (at ? camera.set(at) : camera.fit()),
+    go(name) {
+      const card = nodes.get(name);
+      if (!card) return false;
+      camera.reveal(card.node.box, true);
+      moveFocus(card.rows[0]);
+      return true;
+    },
+  };
+}
+
+function span(bar, from, to) {
+  bar.setAttribute("x", TRACK.x + TRACK.width * from);
+  bar.setAttribute("width", Math.max(0, TRACK.width * (to - from)));
+}
+
+function whisker(path, pair, y) {
+  if (!pair) {
+    path.removeAttribute("d");
+    return;
+  }
+  const [low, high] = pair.map((p) => TRACK.x + TRACK.width * p);
+  path.setAttribute("d", `M${low} ${y - 1.8}v3.6M${low} ${y}H${high}M${high} ${y - 1.8}v3.6`);
+}
+
+function curve(through) {
+  let path = `M${through[0][0]} ${through[0][1]}`;
+  for (let i = 1; i < through.length; i += 1) {
+    const [[x0, y0], [x1, y1]] = [through[i - 1], through[i]];
+    const middle = (y0 + y1) / 2;
+    path += x0 === x1 ? `V${y1}` : `C${x0} ${middle} ${x1} ${middle} ${x1} ${y1}`;
+  }
+  return path;
+}
+
+function arrowHead() {
+  return shape("defs", {}, shape("marker", {
+    id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto",
+    markerUnits: "userSpaceOnUse",
+  }, shape("path", { d: "M0 .8L7.5 4 0 7.2z", class: "arrow" })));
+}
+
+function badgeRoom(node) {
+  return (node.weak_rows ? 14 : 0) + 20;
+}
+
+/** A small meter of the budget's share, and a mark if rows rest on too few records. */
+function badges(node, width, most) {
+  const made = [];
+  const x = width - 23;
+  if (node.public) made.push(shape("text", { class: "badge-text", x: width - 6, y: 12.5, text: "public" }));
+  else if (node.epsilon !== null) {
+    made.push(shape("rect", { class: "budget-back", x, y: 7, width: 17, height: 4, rx: 2 }));
+    made.push(shape("rect", { class: "budget", x, y: 7, width: Math.max(1.5, (17 * node.epsilon) / most), height: 4, rx: 2 }));
+  }
+  if (node.weak_rows) made.push(shape("path", { class: "weak", d: `M${x - 9} 4l5.2 9.4h-10.4z` }),
+    shape("path", { class: "weak-mark", d: `M${x - 9} 7.4v2.8m0 1.2v.9` }));
+  return made;
+}
+
+export function badgeText(node) {
+  const parts = [];
+  if (node.public) parts.push("public table, no budget spent");
+  else if (node.epsilon !== null) parts.push(`budget ε = ${node.epsilon.toPrecision(3)}`);
+  if (node.weak_rows) parts.push(`${node.weak_rows} of ${node.rows} rows rest on too few records`);
+  return parts.join("; ");
+}
+
+function description(node) {
+  const parents = node.parents.length ? `parents ${node.parents.map(label).join(", ")}` : "no parents";
+  return [label(node.name), `${node.states.length} states`, parents, badgeText(node)].filter(Boolean).join(", ");
+}

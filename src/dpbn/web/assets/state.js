@@ -1,0 +1,130 @@
+// What the user has said: evidence, soft evidence, choices, and their place in the link and in storage.
+
+/** A fresh state for a release. Evidence maps a node to a label, soft evidence to one likelihood per state. */
+export function createState(release) {
+  return {
+    release,
+    nodes: new Map(release.nodes.map((node) => [node.name, node])),
+    evidence: new Map(),
+    soft: new Map(),
+    selected: null,
+    best: "off",
+    targets: [],
+    whiskers: "parts",
+    level: 0.9,
+    camera: null,
+    answer: null,
+    intervals: null,
+    explanation: null,
+  };
+}
+
+export function question(state) {
+  return { evidence: Object.fromEntries(state.evidence), soft: Object.fromEntries(state.soft) };
+}
+
+export function toggle(state, name, label) {
+  const same = state.evidence.get(name) === label;
+  state.soft.delete(name);
+  if (same) state.evidence.delete(name);
+  else state.evidence.set(name, label);
+  return !same;
+}
+
+export function retract(state, name) {
+  state.evidence.delete(name);
+  state.soft.delete(name);
+}
+
+/** Equal likelihoods say nothing, so they are no evidence. */
+export function setSoft(state, name, likelihood) {
+  state.evidence.delete(name);
+  if (likelihood.every((value) => value === likelihood[0])) state.soft.delete(name);
+  else state.soft.set(name, likelihood);
+}
+
+/** The view as the part of a link after "#". */
+export function toHash(state) {
+  const view = {};
+  if (state.evidence.size) view.e = [...state.evidence];
+  if (state.soft.size) view.s = [...state.soft];
+  if (state.selected) view.n = state.selected;
+  if (state.best !== "off") view.b = state.best;
+  if (state.targets.length) view.t = state.targets;
+  if (state.whiskers !== "parts") view.w = state.whiskers;
+  if (state.level !== 0.9) view.l = state.level;
+  if (state.camera) view.c = state.camera.map((value) => Math.round(value * 1000) / 1000);
+  return Object.keys(view).length ? `#${encodeURIComponent(JSON.stringify(view))}` : "";
+}
+
+/** Take over what a link says; returns what it mentions that this release does not have. */
+export function fromHash(state, hash) {
+  let view = {};
+  try {
+    view = JSON.parse(decodeURIComponent(hash.replace(/^#/, "")) || "{}");
+  } catch {
+    return ["an unreadable link"];
+  }
+  if (typeof view !== "object" || view === null || Array.isArray(view)) return ["an unreadable link"];
+  const strange = takeEvidence(state, view.e, view.s);
+  state.selected = state.nodes.has(view.n) ? view.n : null;
+  state.best = ["mpe", "map"].includes(view.b) ? view.b : "off";
+  state.targets = list(view.t).filter((name) => state.nodes.has(name));
+  state.whiskers = ["off", "total"].includes(view.w) ? view.w : "parts";
+  state.level = [0.5, 0.95].includes(view.l) ? view.l : 0.9;
+  const camera = list(view.c);
+  state.camera = camera.length === 3 && camera.every(Number.isFinite) && camera[2] > 0 ? camera : null;
+  return strange;
+}
+
+/** Replace all evidence by these lists of pairs. */
+export function takeEvidence(state, hard, soft) {
+  const strange = [];
+  state.evidence.clear();
+  state.soft.clear();
+  for (const [name, label] of list(hard).filter(Array.isArray)) {
+    if (state.nodes.get(name)?.states.includes(label)) state.evidence.set(name, label);
+    else strange.push(`${name} = ${label}`);
+  }
+  for (const [name, likelihood] of list(soft).filter(Array.isArray)) {
+    const fits = list(likelihood).length === state.nodes.get(name)?.states.length;
+    if (fits && likelihood.every((value) => Number.isFinite(value) && value >= 0)) setSoft(state, name, likelihood);
+    else strange.push(String(name));
+  }
+  return strange;
+}
+
+function list(value) {
+  return Array.isArray(value) ? value : [];
+}
+
+// Saved evidence sets stay in this browser, apart for every release.
+
+function shelf(state) {
+  return `dpbn.saved.${state.release.id}`;
+}
+
+export function savedSets(state) {
+  try {
+    return list(JSON.parse(localStorage.getItem(shelf(state)) || "[]")).filter((set) => typeof set?.name === "string");
+  } catch {
+    return [];
+  }
+}
+
+export function saveSet(state, name) {
+  const others = savedSets(state).filter((set) => set.name !== name);
+  store(state, [...others, { name, evidence: [...state.evidence], soft: [...state.soft] }]);
+}
+
+export function deleteSet(state, name) {
+  store(state, savedSets(state).filter((set) => set.name !== name));
+}
+
+function store(state, sets) {
+  try {
+    localStorage.setItem(shelf(state), JSON.stringify(sets));
+  } catch {
+    // storage is full or forbidden: the set lives in the link only
+  }
+}

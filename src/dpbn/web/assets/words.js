@@ -1,0 +1,65 @@
+// Numbers and elements as people read them. Text only ever enters the page through textContent.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function element(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+export function shape(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") made.textContent = value;
+    else if (name === "on") for (const [event, action] of Object.entries(value)) made.addEventListener(event, action);
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+
+/** A probability in per cent, as short as it can honestly be. */
+export function percent(p) {
+  const value = 100 * p;
+  if (value >= 99.995) return "100";
+  if (value > 99.9) return ">99.9";
+  if (value <= 0.005) return "0";
+  if (value < 0.1) return "<0.1";
+  return value.toFixed(1);
+}
+
+export function probabilityText(p) {
+  if (p === 0) return "0";
+  if (p >= 0.9995) return p > 0.99999 ? "1" : p.toFixed(5);
+  if (p >= 0.001) return p.toPrecision(3);
+  const [digits, power] = p.toExponential(2).split("e");
+  return `${digits} × 10${superscript(Number(power))}`;
+}
+
+function superscript(power) {
+  return [...String(power)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(c)])).join("");
+}
+
+export function points(difference) {
+  const value = 100 * difference;
+  if (Math.abs(value) < 0.05) return "±0";
+  return `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(1)}`;
+}
+
+/** Labels may hold anything: control and direction characters are made visible, never obeyed. */
+export function label(text) {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, "␣");
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+
+export function fitted(text, font, room) {
+  const clean = label(text);
+  ruler.font = font;
+  if (ruler.measureText(clean).width <= room) return clean;
+  const characters = [...clean.slice(0, 200)];
+  while (characters.length > 1 && ruler.measureText(`${characters.join("")}…`).width > room) characters.pop();
+  return `${characters.join("")}…`;
+}

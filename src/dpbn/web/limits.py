@@ -1,0 +1,86 @@
+"""What one server takes on: bounded work, bounded bodies, bounded patience. The rest is refused at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Requests waiting for an answer, bytes of a body, seconds, connections, and remembered answers."""
+
+    waiting: int = 128
+    waiting_slow: int = 16
+    body_bytes: int = 256 * 1024
+    body_seconds: float = 10.0
+    connection_seconds: float = 30.0
+    connections: int = 512
+    remembered: int = 2048
+
+
+class OverloadedError(Exception):
+    """More requests wait than will be answered soon; the client is told to come back."""
+
+
+class Lane:
+    """One worker thread with a bounded queue: computations that share an engine never run at once."""
+
+    def __init__(self, name: str, waiting: int):
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"dpbn-{name}")
+        self._waiting = waiting
+        self._held = 0
+
+    async def run(self, function: Callable[..., Result], *arguments: object) -> Result:
+        if self._held >= self._waiting:
+            raise OverloadedError
+        self._held += 1
+        future = asyncio.get_running_loop().run_in_executor(self._worker, function, *arguments)
+        future.add_done_callback(self._release)  # also when the client has gone meanwhile
+        return await asyncio.shield(future)
+
+    def _release(self, future: asyncio.Future[Result]) -> None:
+        self._held -= 1
+        if not future.cancelled():
+            future.exception()  # seen, even if nobody waits any more
+
+    def close(self) -> None:
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+
+class Memory:
+    """The last answers, by question; equal questions that arrive together are computed once."""
+
+    def __init__(self, size: int):
+        self._size = size
+        self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._coming: dict[Hashable, asyncio.Task[bytes]] = {}
+
+    async def get(self, key: Hashable, compute: Callable[[], Awaitable[bytes]]) -> bytes:
+        if key in self._answers:
+            self._answers.move_to_end(key)
+            return self._answers[key]
+        task = self._coming.get(key)
+        if task is None:
+            task = asyncio.ensure_future(_awaited(compute))
+            self._coming[key] = task
+            task.add_done_callback(lambda done: self._store(key, done))
+        return await asyncio.shield(task)
+
+    def _store(self, key: Hashable, task: asyncio.Task[bytes]) -> None:
+        self._coming.pop(key, None)
+        if task.cancelled() or task.exception() is not None or self._size < 1:
+            return
+        self._answers[key] = task.result()
+        while len(self._answers) > self._size:
+            self._answers.popitem(last=False)
+
+
+async def _awaited(compute: Callable[[], Awaitable[bytes]]) -> bytes:
+    return await compute()

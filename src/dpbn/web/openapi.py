@@ -1,0 +1,187 @@
+"""The API described as OpenAPI 3.1; the document of GET /openapi.json. A test keeps it true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpbn.version import __version__
+from dpbn.web.limits import Limits
+
+_PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
+_DISTRIBUTION = {"type": "array", "items": _PROBABILITY, "description": "one probability per state"}
+_PAIR = {"type": "array", "items": _PROBABILITY, "minItems": 2, "maxItems": 2}
+_POINT = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+
+
+def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
+    properties = {**required, **(optional or {})}
+    return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+SCHEMAS: dict[str, Any] = {
+    "Question": _object(
+        {},
+        {
+            "evidence": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "description": "observed state of each observed node",
+                "examples": [{"BP": "LOW"}],
+            },
+            "soft": {
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": {"type": "number", "minimum": 0}},
+                "description": "soft evidence: one likelihood per state; only their ratios matter",
+                "examples": [{"HR": [0.2, 1, 1]}],
+            },
+            "targets": {"type": "array", "items": {"type": "string"}, "description": "nodes asked for (map, query)"},
+            "level": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.9},
+        },
+    ),
+    "Posteriors": _object(
+        {
+            "probability": {"type": "number", "minimum": 0, "description": "P(evidence); with soft evidence its mean"},
+            "log_probability": {"type": "number"},
+            "posteriors": {"type": "object", "additionalProperties": _DISTRIBUTION},
+        }
+    ),
+    "Probability": _object(
+        {
+            "probability": {"type": "number", "minimum": 0},
+            "log_probability": {"type": ["number", "null"], "description": "null if the evidence is impossible"},
+        }
+    ),
+    "Assignment": _object(
+        {
+            "assignment": {"type": "object", "additionalProperties": {"type": "string"}},
+            "probability": {**_PROBABILITY, "description": "of these states together, given the evidence"},
+        },
+        {"stability": {**_PROBABILITY, "description": "share of plausible networks with the same answer"}},
+    ),
+    "Table": _object(
+        {
+            "variables": {"type": "array", "items": {"type": "string"}},
+            "states": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+            "values": {"type": "array", "description": "one axis per variable, in this order"},
+        }
+    ),
+    "Intervals": _object(
+        {
+            "level": _PROBABILITY,
+            "intervals": {
+                "type": "object",
+                "additionalProperties": _object(
+                    {key: {"type": "array", "items": _PAIR} for key in ("total", "privacy", "sampling")}
+                ),
+            },
+        }
+    ),
+    "Release": _object(
+        {
+            "name": {"type": "string"},
+            "id": {"type": "string", "description": "SHA-256 of the release"},
+            "private": {"type": "boolean"},
+            "method": {"type": "string"},
+            "statement": {"type": "string", "description": "the guarantee in plain words, Markdown"},
+            "guarantee": _object(
+                {
+                    "epsilon": {"type": ["number", "null"], "description": "null: no noise, not private"},
+                    "delta": {"type": "number"},
+                    "neighbors": {"enum": ["add-remove", "replace"]},
+                    "unit": {"type": ["string", "null"]},
+                    "max_contributions": {"type": "integer", "minimum": 1},
+                }
+            ),
+            "offers": _object({"intervals": {"type": "boolean"}}),
+            "nodes": {"type": "array", "items": _ref("Node")},
+            "arcs": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "parent": {"type": "string"},
+                        "child": {"type": "string"},
+                        "points": {"type": "array", "items": _POINT, "minItems": 2},
+                    }
+                ),
+            },
+            "size": _POINT,
+        }
+    ),
+    "Node": _object(
+        {
+            "name": {"type": "string"},
+            "states": {"type": "array", "items": {"type": "string"}},
+            "shown": {"type": "integer", "description": "how many states the drawing shows"},
+            "parents": {"type": "array", "items": {"type": "string"}},
+            "prior": _DISTRIBUTION,
+            "epsilon": {"type": ["number", "null"], "description": "budget spent on this node's family"},
+            "public": {"type": "boolean", "description": "the CPT was given, not learned"},
+            "rows": {"type": "integer", "minimum": 1, "description": "rows of the CPT"},
+            "weak_rows": {"type": ["integer", "null"], "description": "rows that rest on too few records"},
+            "box": _object({key: {"type": "number"} for key in ("x", "y", "width", "height")}),
+        }
+    ),
+    "Problem": _object(
+        {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+        }
+    ),
+}
+
+# kind -> (what it does, schema of the answer)
+KINDS = {
+    "posteriors": ("P(node | evidence) of every node, and P(evidence)", "Posteriors"),
+    "probability": ("P(evidence), zero if impossible", "Probability"),
+    "query": ("P(targets | evidence) as one table", "Table"),
+    "mpe": ("The most probable states of all unobserved nodes together", "Assignment"),
+    "map": ("The most probable states of the targets together", "Assignment"),
+}
+_PROBLEMS = {
+    "400": "the body is not JSON",
+    "408": "the body took too long to arrive",
+    "413": "the body is too large",
+    "415": "the body is not application/json",
+    "422": "unknown name or state, or impossible evidence",
+    "503": "overloaded; try again after Retry-After seconds",
+}
+
+
+def openapi_document(limits: Limits) -> dict[str, Any]:
+    """The whole description."""
+    paths: dict[str, Any] = {
+        "/api/release": {"get": _operation("release", "The release: nodes, drawing, guarantee, badges", "Release")}
+    }
+    for kind, (summary, schema) in KINDS.items():
+        body = {"required": True, "content": {"application/json": {"schema": _ref("Question")}}}
+        operation = _operation(kind, summary, schema)
+        operation["requestBody"] = body
+        operation["responses"].update(
+            {
+                status: {"description": text, "content": {"application/problem+json": {"schema": _ref("Problem")}}}
+                for status, text in _PROBLEMS.items()
+            }
+        )
+        paths[f"/api/{kind}"] = {"post": operation}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "dpbn explorer",
+            "version": __version__,
+            "description": "What-if questions to one released Bayesian network. Answers are post-processing of the "
+            f"release and spend no privacy budget. Bodies have at most {limits.body_bytes} bytes.",
+        },
+        "paths": paths,
+        "components": {"schemas": SCHEMAS},
+    }
+
+
+def _operation(name: str, summary: str, schema: str) -> dict[str, Any]:
+    answer = {"description": summary, "content": {"application/json": {"schema": _ref(schema)}}}
+    return {"operationId": name, "summary": summary, "responses": {"200": answer}}

@@ -1,0 +1,93 @@
+"""The answers behind the API: one release, compiled once, asked through two lanes (quick and slow)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dpbn.inference import Inference
+from dpbn.release import Release
+from dpbn.web.limits import Lane, Limits, Memory
+from dpbn.web.question import Question
+from dpbn.web.view import release_view
+
+
+class Service:
+    """Questions in, JSON out. Each lane has its own engine and thread, so slow questions never hold up quick ones."""
+
+    def __init__(self, release: Release, name: str, limits: Limits):
+        self.release = release
+        self._quick, self._slow = Inference(release), Inference(release)
+        self._lanes = {"quick": Lane("quick", limits.waiting), "slow": Lane("slow", limits.waiting_slow)}
+        self._memory = Memory(limits.remembered)
+        self.view = encode(release_view(release, self._quick, name))
+
+    async def answer(self, kind: str, question: Question) -> bytes:
+        """The JSON answer to a question of one kind (a key of ANSWERS)."""
+        lane, compute = ANSWERS[kind]
+        engine = self._quick if lane == "quick" else self._slow
+        return await self._memory.get(
+            (kind, question), lambda: self._lanes[lane].run(_encoded, compute, self.release, engine, question)
+        )
+
+    def close(self) -> None:
+        for lane in self._lanes.values():
+            lane.close()
+
+
+def encode(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _encoded(compute: Compute, release: Release, engine: Inference, question: Question) -> bytes:
+    return encode(compute(release, engine, question))
+
+
+def _posteriors(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
+    del release
+    evidence = question.findings
+    posteriors = {node: [float(p) for p in values] for node, values in engine.posteriors(evidence).items()}
+    log = engine.log_probability(evidence)
+    return {"probability": math.exp(log), "log_probability": log, "posteriors": posteriors}
+
+
+def _probability(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
+    del release
+    log = engine.log_probability(question.findings)
+    return {"probability": math.exp(log), "log_probability": log if math.isfinite(log) else None}
+
+
+def _query(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
+    del release
+    found = engine.query(list(question.targets), question.findings)
+    return {
+        "variables": list(found.variables),
+        "states": [list(states) for states in found.states],
+        "values": found.values.tolist(),
+    }
+
+
+def _mpe(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
+    del release
+    assignment, probability = engine.mpe(question.findings)
+    return {"assignment": assignment, "probability": probability}
+
+
+def _map(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
+    del release
+    assignment, probability = engine.map(list(question.targets), question.findings)
+    return {"assignment": assignment, "probability": probability}
+
+
+Compute = Callable[[Release, Inference, Question], dict[str, Any]]
+
+# kind of question -> (lane, how it is answered)
+ANSWERS: dict[str, tuple[str, Compute]] = {
+    "posteriors": ("quick", _posteriors),
+    "probability": ("quick", _probability),
+    "query": ("slow", _query),
+    "mpe": ("slow", _mpe),
+    "map": ("slow", _map),
+}

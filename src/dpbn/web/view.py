@@ -1,0 +1,79 @@
+"""The release as the page draws it: boxes, arcs, states, badges, the guarantee in words. Public facts only."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpbn.inference import Inference
+from dpbn.layout import layered_layout
+from dpbn.release import Release
+from dpbn.web.uncertainty import has_intervals, weak_rows
+
+NODE_WIDTH, HEADER_HEIGHT, ROW_HEIGHT, FOOT, MOST_ROWS = 160.0, 18.0, 14.0, 3.0, 12
+
+
+def shown_states(count: int) -> int:
+    """How many states a box shows; the rest is in the side panel."""
+    return count if count <= MOST_ROWS else MOST_ROWS - 1
+
+
+def box_size(count: int) -> tuple[float, float]:
+    rows = count if count <= MOST_ROWS else MOST_ROWS
+    return NODE_WIDTH, HEADER_HEIGHT + rows * ROW_HEIGHT + FOOT
+
+
+def release_view(release: Release, inference: Inference, name: str) -> dict[str, Any]:
+    """Everything the page needs once; the document of GET /api/release."""
+    network, guarantee = release.network, release.guarantee
+    sizes = {node: box_size(len(network.states(node))) for node in network.nodes}
+    layout = layered_layout(network.structure.dag, sizes, gap=14, layer_gap=19, aspect=1.5)
+    prior, weak = inference.posteriors({}), weak_rows(release)
+    nodes = [
+        {
+            "name": node,
+            "states": list(network.states(node)),
+            "shown": shown_states(len(network.states(node))),
+            "parents": list(network.parents(node)),
+            "prior": [float(p) for p in prior[node]],
+            "epsilon": _finite(release.allocation.get(node)),
+            "public": node in release.public_nodes,
+            "rows": network.cpt(node).size // len(network.states(node)),
+            "weak_rows": weak.get(node),
+            "box": _box(layout.boxes[node]),
+        }
+        for node in network.nodes
+    ]
+    return {
+        "name": name,
+        "id": release.id,
+        "private": release.private,
+        "method": release.method,
+        "statement": release.statement,
+        "guarantee": {
+            "epsilon": _finite(guarantee.epsilon),
+            "delta": guarantee.delta,
+            "neighbors": str(guarantee.neighbors),
+            "unit": guarantee.unit,
+            "max_contributions": guarantee.max_contributions,
+        },
+        "offers": {"intervals": has_intervals(release, inference)},
+        "nodes": nodes,
+        "arcs": [
+            {"parent": a.parent, "child": a.child, "points": [_rounded(point) for point in a.points]}
+            for a in layout.arcs
+        ],
+        "size": _rounded((layout.width, layout.height)),
+    }
+
+
+def _box(box: Any) -> dict[str, float]:
+    return {"x": round(box.x, 2), "y": round(box.y, 2), "width": box.width, "height": box.height}
+
+
+def _rounded(point: tuple[float, float]) -> list[float]:
+    return [round(point[0], 2), round(point[1], 2)]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

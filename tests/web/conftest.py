@@ -1,0 +1,111 @@
+"""Releases, running servers and a real browser for the explorer's tests."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+import dpbn
+from dpbn.web.app import build_app
+from dpbn.web.limits import Limits
+from dpbn.web.server import LOOPBACK, configuration
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def make_release(name: str, *, epsilon: float = 3.0, noise: Any = None) -> dpbn.Release:
+    network = dpbn.load_network(name)
+    return dpbn.learn(network.sample(5000, seed=1), network.structure, epsilon=epsilon, method="uniform", noise=noise)
+
+
+@pytest.fixture(scope="session")
+def asia() -> dpbn.Release:
+    return make_release("asia")
+
+
+@pytest.fixture(scope="session")
+def alarm() -> dpbn.Release:
+    return make_release("alarm")
+
+
+@contextmanager
+def running(release: dpbn.Release, *, name: str = "test.release.json", limits: Limits | None = None) -> Iterator[str]:
+    """The address of a real server on a free loopback port, in a thread of its own."""
+    limits = limits or Limits()
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(configuration(build_app(release, name=name, limits=limits, hosts=LOOPBACK), limits))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
+
+
+@pytest.fixture(scope="session")
+def alarm_address(alarm: dpbn.Release) -> Iterator[str]:
+    with running(alarm, name="alarm.release.json") as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A real Chromium; missing it skips, except in CI, where it fails."""
+    playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM.exists():
+        reason = f"{CHROMIUM} is not installed"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with playwright_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Any]]:
+    """visit(address) -> a page that has shown its first answer; console errors and exceptions fail the test."""
+    contexts, trouble = [], []
+
+    def opened(address: str, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1366, "height": 768}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
+        page.on("dialog", lambda dialog: (trouble.append("a dialog opened"), dialog.dismiss()))
+        page.goto(address)
+        page.wait_for_selector("html[data-settled]", state="attached")
+        return page
+
+    opened.trouble = trouble  # type: ignore[attr-defined]
+    yield opened
+    for context in contexts:
+        context.close()
+    assert trouble == []

@@ -1,0 +1,198 @@
+"""The JSON API alone: answers equal the library's, errors are typed, the description is true."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from starlette.testclient import TestClient
+
+import dpbn
+from dpbn.errors import MissingExtraError
+from dpbn.inference import Inference
+from dpbn.web import create_app
+from dpbn.web.app import SECURITY_HEADERS
+from dpbn.web.limits import Limits
+from dpbn.web.service import ANSWERS
+
+
+@pytest.fixture(scope="module")
+def client(asia: dpbn.Release) -> Iterator[TestClient]:
+    with TestClient(create_app(asia, name="asia.release.json"), raise_server_exceptions=False) as opened:
+        yield opened
+
+
+def _valid(client: TestClient, schema: str, document: Any) -> None:
+    components = client.get("/openapi.json").json()["components"]
+    jsonschema.validate(document, {"$ref": f"#/components/schemas/{schema}", "components": components})
+
+
+def test_posteriors_are_the_librarys(client: TestClient, asia: dpbn.Release) -> None:
+    question = {"evidence": {"xray": "yes"}, "soft": {"smoke": [0.2, 1.0]}}
+    found = client.post("/api/posteriors", json=question).json()
+    _valid(client, "Posteriors", found)
+    ask, evidence = Inference(asia), {"xray": "yes", "smoke": [0.2, 1.0]}
+    assert found["probability"] == pytest.approx(ask.probability(evidence))
+    for node, values in ask.posteriors(evidence).items():
+        assert found["posteriors"][node] == pytest.approx(list(values))
+
+
+def test_other_questions_are_the_librarys(client: TestClient, asia: dpbn.Release) -> None:
+    ask, evidence = Inference(asia), {"dysp": "yes"}
+    mpe = client.post("/api/mpe", json={"evidence": evidence}).json()
+    _valid(client, "Assignment", mpe)
+    assert (mpe["assignment"], mpe["probability"]) == (ask.mpe(evidence)[0], pytest.approx(ask.mpe(evidence)[1]))
+    best = client.post("/api/map", json={"evidence": evidence, "targets": ["lung", "bronc"]}).json()
+    _valid(client, "Assignment", best)
+    assert best["assignment"] == ask.map(["lung", "bronc"], evidence)[0]
+    table = client.post("/api/query", json={"evidence": evidence, "targets": ["lung", "bronc"]}).json()
+    _valid(client, "Table", table)
+    assert table["values"] == [pytest.approx(list(row)) for row in ask.query(["lung", "bronc"], evidence).values]
+    probability = client.post("/api/probability", json={"evidence": evidence}).json()
+    _valid(client, "Probability", probability)
+    assert probability["probability"] == pytest.approx(ask.probability(evidence))
+
+
+def test_the_release_as_the_page_sees_it(client: TestClient, asia: dpbn.Release) -> None:
+    view = client.get("/api/release").json()
+    _valid(client, "Release", view)
+    assert [node["name"] for node in view["nodes"]] == list(asia.network.nodes)
+    assert view["private"] is True and view["id"] == asia.id
+    assert {node["name"]: node["epsilon"] for node in view["nodes"]} == pytest.approx(dict(asia.allocation))
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind"),
+    [
+        ({"evidence": {"nothing": "yes"}}, 422, "wrong-question"),
+        ({"evidence": {"smoke": "perhaps"}}, 422, "wrong-question"),
+        ({"evidence": {"smoke": 1}}, 422, "wrong-question"),
+        ({"evidence": ["smoke"]}, 422, "wrong-question"),
+        ({"soft": {"smoke": [1]}}, 422, "wrong-question"),
+        ({"soft": {"smoke": [1, -1]}}, 422, "wrong-question"),
+        ({"soft": {"smoke": "yes"}}, 422, "wrong-question"),
+        ({"soft": {"smoke": [0, 0]}}, 422, "impossible-evidence"),
+        ({"soft": {"smoke": [1, 2]}, "evidence": {"smoke": "yes"}}, 422, "wrong-question"),
+        ({"level": 2}, 422, "wrong-question"),
+        ({"surprise": 1}, 422, "wrong-question"),
+        ([], 422, "wrong-question"),
+    ],
+)
+def test_wrong_questions_become_problems(client: TestClient, body: Any, status: int, kind: str) -> None:
+    answer = client.post("/api/posteriors", json=body)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    _valid(client, "Problem", answer.json())
+    assert answer.json()["type"] == f"urn:dpbn:problem:{kind}"
+    assert answer.json()["detail"]
+
+
+def test_impossible_evidence_is_said_to_be() -> None:
+    network = dpbn.load_network("asia")
+    cpts = dict(network.cpts) | {"asia": [1.0, 0.0]}
+    release = dpbn.Release(
+        dpbn.BayesianNetwork(network.structure, cpts),
+        dpbn.learn(network.sample(10, seed=0), network.structure, epsilon=1.0, method="exact").guarantee,
+        {},
+        False,
+        "exact",
+    )
+    body = {"evidence": {"asia": network.states("asia")[1]}}
+    with TestClient(create_app(release)) as client:
+        answer = client.post("/api/posteriors", json=body)
+        assert (answer.status_code, answer.json()["type"]) == (422, "urn:dpbn:problem:impossible-evidence")
+        assert client.post("/api/probability", json=body).json() == {"probability": 0.0, "log_probability": None}
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"\xff", b'{"level": NaN}', b"[" * 100_000, b'{"level": ' + b"9" * 6000 + b"}", b'{"a": "\\ud800"}']
+)
+def test_broken_bodies_are_refused(client: TestClient, body: bytes) -> None:
+    answer = client.post("/api/posteriors", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_bodies_are_limited(client: TestClient) -> None:
+    big = b'{"evidence": {"' + b"a" * 300_000 + b'": "yes"}}'
+    kind = {"Content-Type": "application/json"}
+    assert client.post("/api/posteriors", content=big, headers=kind).status_code == 413
+    in_pieces = (big[i : i + 65536] for i in range(0, len(big), 65536))  # no Content-Length
+    assert client.post("/api/posteriors", content=in_pieces, headers=kind).status_code == 413
+    assert client.post("/api/posteriors", content=b"{}", headers={"Content-Type": "text/plain"}).status_code == 415
+    assert client.post("/api/posteriors", content=b"{}").status_code == 415
+
+
+def test_every_answer_carries_the_security_headers(client: TestClient) -> None:
+    answers = [
+        client.get("/"),
+        client.get("/assets/explorer.js"),
+        client.get("/assets/style.css"),
+        client.get("/api/release"),
+        client.get("/openapi.json"),
+        client.get("/nowhere"),
+        client.get("/api/posteriors"),
+        client.get("/assets/%2e%2e/app.py"),
+        client.post("/api/posteriors", json={"evidence": {"nothing": "yes"}}),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 200, 404, 405, 404, 422]
+    for answer in answers:
+        assert {name: answer.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
+    policy = SECURITY_HEADERS["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+
+
+def test_assets_are_sent_once(client: TestClient) -> None:
+    first = client.get("/assets/explorer.js")
+    again = client.get("/assets/explorer.js", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_no_page_loads_anything_from_elsewhere(client: TestClient) -> None:
+    for name in ("", "assets/explorer.js", "assets/graph.js", "assets/panel.js", "assets/style.css"):
+        text = client.get(f"/{name}").text.replace("http://www.w3.org/2000/svg", "")
+        assert "http://" not in text and "https://" not in text and "innerHTML" not in text
+
+
+def test_foreign_host_names_are_refused(asia: dpbn.Release) -> None:
+    with TestClient(create_app(asia, hosts=("127.0.0.1", "localhost", "::1"))) as client:
+        statuses = {
+            host: client.get("/api/release", headers={"Host": host}).status_code
+            for host in ("localhost", "127.0.0.1:8321", "[::1]:8321", "evil.example", "evil.example:8321", "")
+        }
+    assert statuses == {
+        "localhost": 200,
+        "127.0.0.1:8321": 200,
+        "[::1]:8321": 200,
+        "evil.example": 421,
+        "evil.example:8321": 421,
+        "": 421,
+    }
+
+
+def test_the_description_names_every_route(client: TestClient) -> None:
+    document = client.get("/openapi.json").json()
+    assert set(document["paths"]) == {"/api/release", *(f"/api/{kind}" for kind in ANSWERS)}
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    references = {part.split('"')[0] for part in json.dumps(document).split("#/components/schemas/")[1:]}
+    assert references <= set(document["components"]["schemas"])
+
+
+def test_answers_are_remembered(asia: dpbn.Release) -> None:
+    with TestClient(create_app(asia, limits=Limits(remembered=2))) as client:
+        for state in ("yes", "no", "yes"):
+            for node in ("smoke", "asia", "xray"):  # three questions, two remembered: the oldest is forgotten
+                one = client.post("/api/posteriors", json={"evidence": {node: state}})
+                two = client.post("/api/posteriors", json={"evidence": {node: state}})
+                assert one.content == two.content and one.json()["posteriors"][node][0] == (state == "yes")
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, asia: dpbn.Release) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingExtraError, match=r"dpbn\[web\]"):
+        create_app(asia)

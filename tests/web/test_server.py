@@ -1,0 +1,165 @@
+"""A real server on a socket: it sheds what is slow, too much or not for it, and keeps answering the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+import dpbn
+from dpbn.errors import InputError
+from dpbn.web import serve
+from dpbn.web.limits import Limits
+
+from .conftest import running
+
+
+def _connect(address: str) -> socket.socket:
+    host, port = address.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def _is_cut(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(4096) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_slow_heads_and_silent_connections_are_cut(asia: dpbn.Release) -> None:
+    with running(asia, limits=Limits(connection_seconds=0.4)) as address:
+        silent, slow = _connect(address), _connect(address)
+        slow.sendall(b"POST /api/posteriors HTTP/1.1\r\nHost: localhost\r\n")
+        assert _is_cut(silent) and _is_cut(slow)
+        assert httpx.get(f"{address}/api/release").status_code == 200
+
+
+def test_slow_bodies_are_refused(asia: dpbn.Release) -> None:
+    with running(asia, limits=Limits(body_seconds=0.3)) as address, _connect(address) as slow:
+        slow.sendall(
+            b"POST /api/posteriors HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 100\r\n\r\n{"
+        )
+        head = slow.recv(4096)
+        assert head.startswith(b"HTTP/1.1 408") and b"connection: close" in head.lower()
+        assert httpx.get(f"{address}/api/release").status_code == 200
+
+
+def test_oversized_bodies_are_refused_before_they_arrive(asia: dpbn.Release) -> None:
+    with running(asia) as address, _connect(address) as greedy:
+        greedy.sendall(
+            b"POST /api/posteriors HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 1000000000\r\n\r\n{"
+        )
+        assert greedy.recv(4096).startswith(b"HTTP/1.1 413")
+
+
+def test_broken_http_is_refused(asia: dpbn.Release) -> None:
+    with running(asia) as address:
+        for garbage in (b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n" + b"A: " + b"b" * 40_000, b"GET\r\n\r\n"):
+            with _connect(address) as broken:
+                broken.sendall(garbage)
+                broken.shutdown(socket.SHUT_WR)
+                assert broken.recv(64).startswith(b"HTTP/1.1 400")
+        assert httpx.get(f"{address}/api/release").status_code == 200
+
+
+def test_overload_is_answered_with_503(alarm: dpbn.Release) -> None:
+    """One waiting place, many questions at once: each is answered or told to come back; later all is well."""
+    with running(alarm, limits=Limits(waiting=1)) as address, httpx.Client(base_url=address) as client:
+        nodes = alarm.network.nodes
+
+        def post(i: int) -> httpx.Response:
+            node = nodes[i % len(nodes)]
+            evidence = {node: alarm.network.states(node)[i % 2]}
+            return client.post("/api/posteriors", json={"evidence": evidence})
+
+        with ThreadPoolExecutor(24) as pool:
+            answers = list(pool.map(post, range(240)))
+        statuses = {answer.status_code for answer in answers}
+        assert statuses <= {200, 503} and 200 in statuses and 503 in statuses
+        refused = next(answer for answer in answers if answer.status_code == 503)
+        assert refused.json()["type"] == "urn:dpbn:problem:overloaded" and refused.headers["retry-after"] == "1"
+        assert post(0).status_code == 200
+
+
+def test_too_many_connections_are_answered_with_503(asia: dpbn.Release) -> None:
+    with running(asia, limits=Limits(connections=4)) as address:
+        held = [_connect(address) for _ in range(6)]
+        time.sleep(0.2)
+        assert httpx.get(f"{address}/api/release").status_code == 503
+        for connection in held:
+            connection.close()
+        time.sleep(0.2)
+        assert httpx.get(f"{address}/api/release").status_code == 200
+
+
+def test_the_command_serves_a_release(asia: dpbn.Release, tmp_path: Path) -> None:
+    path = asia.save(tmp_path / "asia.release.json")
+    source = str(Path(dpbn.__file__).parents[1])
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from dpbn.cli import main; main()", "serve", str(path), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": source, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        watchdog = threading.Timer(60, process.kill)
+        watchdog.start()
+        line = process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        assert found, line
+        view = httpx.get(f"{found[0]}api/release").json()
+        assert (view["name"], view["id"]) == ("asia.release.json", asia.id)
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        assert process.stderr is not None and "Traceback" not in process.stderr.read()
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+
+
+def test_only_releases_are_served(tmp_path: Path) -> None:
+    table = tmp_path / "private.csv"
+    table.write_text("asia,smoke\nyes,canary-value\n")
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"format": "something"}))
+    for path in (table, other):
+        done = subprocess.run(
+            [sys.executable, "-c", "from dpbn.cli import main; main()", "serve", str(path), "--port", "0"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": str(Path(dpbn.__file__).parents[1])},
+            check=False,
+        )
+        assert done.returncode == 1 and "canary" not in done.stdout + done.stderr
+
+
+def test_a_port_in_use_is_said(asia: dpbn.Release) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="must be free to listen on"):
+        serve(asia, port=taken.getsockname()[1])
+
+
+def test_the_web_never_imports_the_data_layer() -> None:
+    code = (
+        "import sys, dpbn, dpbn.web, dpbn.web.server\n"
+        "bad = [m for m in sys.modules if m == 'dpbn.data' or m.startswith('dpbn.data.')]\n"
+        "sys.exit(repr(bad) if bad else 0)"
+    )
+    source = str(Path(dpbn.__file__).parents[1])
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={**os.environ, "PYTHONPATH": source})
