@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dpbn.inference import Inference
@@ -41,6 +41,11 @@ def encode(document: Any) -> bytes:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
+def probabilities(values: Iterable[float]) -> list[float]:
+    """As JSON numbers; rounding may leave the last digit of a certain state above 1."""
+    return [min(float(p), 1.0) for p in values]
+
+
 def _encoded(compute: Compute, release: Release, engine: Inference, question: Question) -> bytes:
     return encode(compute(release, engine, question))
 
@@ -48,7 +53,7 @@ def _encoded(compute: Compute, release: Release, engine: Inference, question: Qu
 def _posteriors(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
     del release
     evidence = question.findings
-    posteriors = {node: [float(p) for p in values] for node, values in engine.posteriors(evidence).items()}
+    posteriors = {node: probabilities(values) for node, values in engine.posteriors(evidence).items()}
     log = engine.log_probability(evidence)
     return {"probability": math.exp(log), "log_probability": log, "posteriors": posteriors}
 
@@ -72,13 +77,13 @@ def _query(release: Release, engine: Inference, question: Question) -> dict[str,
 def _mpe(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
     del release
     assignment, probability = engine.mpe(question.findings)
-    return {"assignment": assignment, "probability": probability}
+    return {"assignment": assignment, "probability": min(probability, 1.0)}
 
 
 def _map(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
     del release
     assignment, probability = engine.map(list(question.targets), question.findings)
-    return {"assignment": assignment, "probability": probability}
+    return {"assignment": assignment, "probability": min(probability, 1.0)}
 
 
 Compute = Callable[[Release, Inference, Question], dict[str, Any]]
