@@ -22,7 +22,7 @@ from dpbn.errors import InputError
 from dpbn.graph import heights, out_degrees
 from dpbn.learners.learned import Learned
 from dpbn.learners.procedure1 import Parameters, compute_parameters
-from dpbn.learners.uniform import ROUNDING
+from dpbn.learners.uniform import equal_shares
 from dpbn.measure import Curator
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy import accounting
@@ -51,15 +51,14 @@ def learn_icml2020(
     epsilon_one = stage_one * epsilon
     # Where sampling may not be credited (docs/privacy.md) it would only lose accuracy: measure all rows instead.
     rate = Fraction(sampling_rate).limit_denominator(2**20) if curator.amplifies else Fraction(1)
-    on_sample = accounting.before_sampling(epsilon_one, rate)  # line 2
-    first_shares = dict.fromkeys(nodes, on_sample / len(nodes) * (1 - ROUNDING))
+    first_shares = equal_shares(nodes, accounting.before_sampling(epsilon_one, rate))  # line 2
     first = compute_parameters(structure, curator, first_shares, prior, stage="one", rate=rate)  # lines 3-4
 
     estimate = BayesianNetwork(structure, {**first.cpts, **public_cpts})
     errors = {node: parameter_error(first, node, count_floor) for node in nodes}  # line 6
     effects = children_sensitivity(estimate, sensitivity)  # line 7
     weights = node_weights(structure, effects)  # line 8
-    second_budget = (epsilon - epsilon_one) * (1 - ROUNDING)
+    second_budget = accounting.round_down(Fraction(epsilon) - Fraction(epsilon_one))
     second_shares = optimal_shares({n: weights[n] * errors[n] for n in nodes}, second_budget)  # lines 10-13
     second = compute_parameters(structure, curator, second_shares, prior, stage="two")  # line 14
 
@@ -128,9 +127,8 @@ def node_weights(structure: Structure, effects: Mapping[str, float]) -> dict[str
 
 def optimal_shares(costs: Mapping[str, float], budget: float) -> dict[str, float]:
     """Eq. 11: minimise sum cost_i / eps_i with sum eps_i = budget, so eps_i is proportional to sqrt(cost_i)."""
-    roots = {node: math.sqrt(cost) for node, cost in costs.items()}
-    total = math.fsum(roots.values())
-    return {node: budget * root / total for node, root in roots.items()}
+    roots = [math.sqrt(cost) for cost in costs.values()]
+    return dict(zip(costs, accounting.split(budget, roots), strict=True))
 
 
 def _check_options(stage_one: float, sampling_rate: float, count_floor: float, sensitivity: str) -> None:

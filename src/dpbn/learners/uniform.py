@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,7 @@ from dpbn.learners.learned import Learned
 from dpbn.learners.procedure1 import compute_parameters
 from dpbn.measure import Curator
 from dpbn.network import Structure
-
-# Shares are rounded down by this much, so that the accountant's total, rounded up, stays within budget.
-ROUNDING = 1e-12
+from dpbn.privacy import accounting
 
 
 def learn_uniform(
@@ -27,6 +25,11 @@ def learn_uniform(
     nodes = [node for node in structure.nodes if node not in public_cpts]
     if not nodes:
         return Learned(dict(public_cpts), {})
-    shares = dict.fromkeys(nodes, curator.budget.epsilon / len(nodes) * (1 - ROUNDING))
+    shares = equal_shares(nodes, curator.budget.epsilon)
     parameters = compute_parameters(structure, curator, shares, prior, stage="all")
     return Learned({**parameters.cpts, **public_cpts}, shares)
+
+
+def equal_shares(nodes: Sequence[str], budget: float) -> dict[str, float]:
+    """The budget over the nodes in equal parts; half of any part, charged twice, still fits."""
+    return dict(zip(nodes, accounting.split(budget, [1.0] * len(nodes)), strict=True))
