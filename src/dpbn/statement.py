@@ -1,48 +1,150 @@
-"""The privacy statement of a release in plain words (Markdown)."""
+"""The guarantee of a release in plain words: the questions of NIST SP 800-226, answered from the release alone.
+
+NIST SP 800-226 (Guidelines for Evaluating Differential Privacy Guarantees) asks of every claim: who is
+protected, against which change, how strongly, by which mechanism, trusting whom, and what is left out.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpbn.release import Release
 
 _METHODS = {
-    "uniform": "equal shares for every family (D-Ind)",
-    "icml2020": "Algorithm 1 of Roy Chowdhury, Rekatsinas, Jha (ICML 2020)",
-    "optimized": "dpbn's optimized tables and shares",
+    "uniform": "equal shares of the budget for every family (D-Ind)",
+    "icml2020": "Algorithm 1 of Roy Chowdhury, Rekatsinas and Jha (ICML 2020)",
+    "optimized": "dpbn's optimized choice of tables and shares",
     "exact": "relative frequencies without noise",
 }
+_POLICIES = {
+    "error": "Only tables whose values all lie in the declared states are learned from; others are refused.",
+    "drop": "Records with a value outside the declared states were left out.",
+}
+NOT_PRIVATE = (
+    "This file is NOT private. It was made without noise, or with noise from a seeded generator, "
+    "for experiments only. Do not publish it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One question about the guarantee and its answer; `key` names it in privacy.json."""
+
+    key: str
+    question: str
+    answer: str
+
+
+def method_in_words(release: Release) -> str:
+    """What the learner did, in a few words."""
+    return _METHODS.get(release.method, release.method)
+
+
+def summary(release: Release) -> str:
+    """The guarantee in one line."""
+    if not release.private:
+        return "NOT PRIVATE: for experiments only"
+    guarantee = release.guarantee
+    delta = f", δ = {guarantee.delta:g}" if guarantee.delta else ""
+    return f"ε = {guarantee.epsilon:.4g}{delta} per {guarantee.unit or 'record'}"
+
+
+def points(release: Release) -> tuple[Point, ...]:
+    """Every question with its answer, the same words in the statement, the report and the model card."""
+    guarantee = release.guarantee
+    who = "person" if guarantee.unit else "record"
+    several = f"{guarantee.max_contributions} record{'s' if guarantee.max_contributions > 1 else ''}"
+    bound = (
+        f", as named by the column “{guarantee.unit}”; at most {several} of each were used" if guarantee.unit else ""
+    )
+    alike = "was added or taken out" if guarantee.neighbors == "add-remove" else "was replaced by any other"
+    return (
+        Point("unit", "Who is protected?", f"Every single {who}{bound}."),
+        Point("neighbours", "Against which change?", f"Two tables count as neighbours if one {who} {alike}."),
+        Point("epsilon", "How strong is it (ε)?", _strength(release, who)),
+        Point("delta", "Can it fail (δ)?", _failure(release)),
+        Point("mechanism", "How is it achieved?", _mechanism(release)),
+        Point(
+            "trust",
+            "Who has to be trusted?",
+            "The custodian who ran the program and held the table, and the machine it ran on. The structure, the "
+            "states and all options must have been chosen without looking at the table.",
+        ),
+        Point(
+            "unknown_values",
+            "What happened to unknown values?",
+            _POLICIES.get(
+                release.on_unknown,
+                f"Values outside the declared states were put into the declared state “{release.on_unknown}”.",
+            ),
+        ),
+        Point(
+            "limits",
+            "What is not promised?",
+            "Facts about the population that hold with or without any one person can be learned: that is the purpose. "
+            f"A group of k {'persons' if guarantee.unit else 'records'} is protected k times less (k·ε). Other "
+            "releases from the same table add up with this one, so keep a ledger. Timing and memory of the machine "
+            "are out of scope.",
+        ),
+    )
+
+
+def _strength(release: Release, who: str) -> str:
+    epsilon = release.guarantee.epsilon
+    if not math.isfinite(epsilon):
+        return "Not at all: there is no bound."
+    factor, certainty = math.exp(min(epsilon, 700.0)), 1 / (1 + math.exp(-epsilon))
+    shown = f"{factor:.3g}" if factor < 1e6 else "more than a million"
+    replaced = release.guarantee.neighbors == "replace"
+    bet = f"which of two given {who}s is in the table" if replaced else f"that a given {who} is in the table"
+    other = f"had that {who} been another" if replaced else f"without that {who}"
+    slack = ", give or take δ" if release.guarantee.delta else ""
+    return (
+        f"ε = {epsilon:.6g}. Whatever anyone concludes from this file would have been concluded with nearly the same "
+        f"probability {other}: the two probabilities differ by a factor of at most e^ε = {shown}{slack}. Someone who "
+        f"thought it an even bet {bet} can become {certainty:.1%} sure at most{slack}."
+    )
+
+
+def _failure(release: Release) -> str:
+    delta = release.guarantee.delta
+    if not delta:
+        return "No. δ = 0: the bound holds always (pure differential privacy)."
+    return f"δ = {delta:g}: besides the factor e^ε, the probability of anything may differ by at most {delta:g}."
+
+
+def _mechanism(release: Release) -> str:
+    if not release.measurements:
+        return f"No noise was drawn: {method_in_words(release)}."
+    kinds = Counter(m.mechanism for m in release.measurements)
+    noise = " and ".join(
+        f"Discrete {kind.capitalize()} noise on every cell of {n}" for kind, n in sorted(kinds.items())
+    )
+    origin = "from OpenDP's exact samplers" if release.private else "from a seeded, insecure generator"
+    return (
+        f"{noise} count tables, {origin}; {method_in_words(release)}. The noisy tables are in the file; everything "
+        "else was computed from them."
+    )
 
 
 def privacy_statement(release: Release) -> str:
-    """Who is protected, by how much, how, and what is not promised."""
-    if not release.private:
-        return (
-            "# Privacy statement\n\n**This file is NOT private.** It was made without noise or with noise from a "
-            f"seeded generator (method `{release.method}`), for experiments only. Do not publish it.\n"
-        )
-    guarantee = release.guarantee
-    who = f"one `{guarantee.unit}`" if guarantee.unit else "one record"
-    bound = f" (at most {guarantee.max_contributions} records each)" if guarantee.unit else ""
-    change = "added or removed" if guarantee.neighbors == "add-remove" else "replaced by another"
-    mechanisms = sorted({m.mechanism for m in release.measurements})
-    noise = " and ".join(f"discrete {name.capitalize()}" for name in mechanisms) or "no"
-    delta = f" and δ = {guarantee.delta:g}" if guarantee.delta else " (pure, δ = 0)"
-    policy = {
-        "error": "only tables whose values all lie in the declared states are considered; others are refused",
-        "drop": "records with a value outside the declared states were left out",
-    }.get(release.on_unknown, "values outside the declared states were put into the declared catch-all state")
-    return f"""# Privacy statement
+    """The points as Markdown; says so first if the release is not private."""
+    warning = "" if release.private else f"**{NOT_PRIVATE}**\n\n"
+    lines = [f"- **{point.question}** {markdown_text(point.answer)}" for point in points(release)]
+    return f"# Privacy statement\n\n{warning}" + "\n".join(lines) + "\n"
 
-- **Guarantee**: differential privacy with ε = {guarantee.epsilon:.6g}{delta}.
-- **Who is protected**: {who}{bound}. Two tables are neighbours if {who} is {change}.
-- **Meaning**: whatever anyone concludes from this file, they would have concluded with nearly the same probability
-  (within a factor e^ε{", up to δ" if guarantee.delta else ""}) had that {guarantee.unit or "record"} been different.
-- **Mechanism**: {noise} noise on every cell of {len(release.measurements)} count tables, from OpenDP's exact samplers;
-  {_METHODS.get(release.method, release.method)}. Everything else was computed from the noisy tables.
-- **Unknown values**: {policy}.
-- **Trust**: the custodian who ran this saw the data; the structure, states and options were chosen without it.
-- **Not promised**: facts about the population that hold with or without any one record can still be learned;
-  other releases from the same data add up (keep a ledger).
-"""
+
+def visible(text: str) -> str:
+    """`text` with control and direction characters spelled out, so that a label cannot disguise itself."""
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
+def markdown_text(text: str) -> str:
+    """`text` with every character that Markdown or HTML would act on escaped."""
+    return "".join(
+        f"\\{c}" if c in "\\`*_[]|~#" else "&lt;" if c == "<" else "&amp;" if c == "&" else c for c in visible(text)
+    )

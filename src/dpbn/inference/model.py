@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from dpbn.errors import QueryError
 from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.evidence import Findings, Vocabulary
@@ -44,15 +42,12 @@ def model_of(source: Any) -> Model:
     network = source if isinstance(source, BayesianNetwork) else getattr(source, "network", None)
     if not isinstance(network, BayesianNetwork):
         raise QueryError(f"inference must be given a network or a release, got {type(source).__name__}")
-    return Model(network.structure, [network.cpt(node) for node in network.nodes])
+    # files round their rows to a few digits; exact sums make a barren node the number one in every strategy
+    cpts = [cpt / cpt.sum(axis=-1, keepdims=True) for cpt in (network.cpt(node) for node in network.nodes)]
+    return Model(network.structure, cpts)
 
 
 def remaining(scope: Scope, observed: Iterable[int]) -> Scope:
     """The variables of `scope` that are not observed."""
     gone = set(observed)
     return tuple(v for v in scope if v not in gone)
-
-
-def normalised(table: Array) -> Array:
-    """`table` divided by its sum, which the caller knows to be positive."""
-    return table / np.add.reduce(table, axis=None)

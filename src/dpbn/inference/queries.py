@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import QueryError
+from dpbn.errors import QueryError, TooLargeError
 from dpbn.inference.answer import Answer
+from dpbn.inference.calibrated import CalibratedTree
 from dpbn.inference.columns import column_codes, columns_of
 from dpbn.inference.elimination import EliminationEngine, impossible
-from dpbn.inference.evidence import Evidence
+from dpbn.inference.evidence import Evidence, Findings
 from dpbn.inference.map import MaximumEngine
 from dpbn.inference.model import model_of
 from dpbn.inference.plan import CELL_LIMIT, Plan
@@ -45,6 +46,8 @@ class Inference:
         self._words = self._model.vocabulary
         self._elimination = EliminationEngine(self._model, self.limit)
         self._maximum = MaximumEngine(self._model, self.limit)
+        self._calibrated: CalibratedTree | None = None
+        self._tree_refused = False
         self._predictor = Predictor(self._model, self.limit)
         self._sampler = Sampler(self._model, self.limit)
 
@@ -56,14 +59,19 @@ class Inference:
         """P(targets | evidence) as a table with one axis per target, in the order asked."""
         findings = self._words.findings(evidence)
         variables = self._words.targets(targets, findings.hard)
-        values = self._elimination.query(variables, findings)
+        tree = self._tree()
+        values = tree.query(variables, findings) if tree is not None else None
+        if values is None:
+            values = self._elimination.query(variables, findings)
         names = tuple(self._words.nodes[v] for v in variables)
         return Answer(names, values, tuple(self._words.states[v] for v in variables), dict(evidence or {}))
 
     def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
         """P(node | evidence) of every node; an observed node is certain of its state."""
         findings = self._words.findings(evidence)
-        return dict(zip(self._words.nodes, self._elimination.posteriors(findings), strict=True))
+        tree = self._tree()
+        found = tree.posteriors(findings) if tree is not None else self._elimination.posteriors(findings)
+        return dict(zip(self._words.nodes, found, strict=True))
 
     def probability(self, evidence: Evidence | None = None) -> float:
         """P(evidence), zero if it is impossible; with soft evidence, the expected likelihood."""
@@ -71,7 +79,24 @@ class Inference:
 
     def log_probability(self, evidence: Evidence | None = None) -> float:
         """ln P(evidence), -inf if it is impossible; does not underflow."""
-        return self._elimination.log_probability(self._words.findings(evidence))
+        return self._log_probability(self._words.findings(evidence))
+
+    def _log_probability(self, findings: Findings) -> float:
+        tree = self._tree()
+        return tree.log_probability(findings) if tree is not None else self._elimination.log_probability(findings)
+
+    def _tree(self) -> CalibratedTree | None:
+        """The junction tree, compiled at the first question; None where elimination answers instead."""
+        if self.strategy == "elimination" or self._tree_refused:
+            return None
+        if self._calibrated is None:
+            try:
+                self._calibrated = CalibratedTree(self._model, self.limit)
+            except TooLargeError:
+                if self.strategy == "junction-tree":
+                    raise
+                self._tree_refused = True
+        return self._calibrated
 
     def mpe(self, evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
         """The most probable states of all unobserved nodes together, and P(those states | evidence)."""
@@ -84,9 +109,9 @@ class Inference:
         findings = self._words.findings(evidence)
         return self._maximise(self._words.targets(targets, findings.hard), findings)
 
-    def _maximise(self, targets: tuple[int, ...], findings: Any) -> tuple[dict[str, str], float]:
+    def _maximise(self, targets: tuple[int, ...], findings: Findings) -> tuple[dict[str, str], float]:
         codes, log = self._maximum.map(tuple(sorted(targets)), findings)
-        total = self._elimination.log_probability(findings)
+        total = self._log_probability(findings)
         if total == -math.inf:
             raise impossible(self._model, findings)
         return {self._words.nodes[v]: self._words.states[v][codes[v]] for v in targets}, math.exp(min(log - total, 0.0))

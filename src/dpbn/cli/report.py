@@ -1,0 +1,34 @@
+"""dpbn report: a release explained on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dpbn.cli.shared import json_option, print_json, warn_if_not_private
+
+
+@click.command()
+@click.argument("release", type=click.Path(exists=True, dir_okay=False))
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="The page.  [default: RELEASE with .html]")
+@click.option("--title", help="Heading of the page.  [default: the file's name]")
+@json_option
+def report(release: str, output: str | None, title: str | None, as_json: bool) -> None:
+    """Explain RELEASE: one HTML page that needs no network, privacy.json and MODEL_CARD.md beside it.
+
+    \b
+    dpbn report alarm.release.json
+    dpbn report alarm.release.json -o public/index.html --title "Ward 7, 2026"
+    """
+    from dpbn.release import load_release
+    from dpbn.report import write_report
+
+    opened = load_release(release)
+    warn_if_not_private(opened)
+    path = Path(output) if output else Path(release).with_suffix(".html")
+    page, privacy, card = write_report(opened, path, title=title or Path(release).stem)
+    if as_json:
+        print_json({"page": str(page), "privacy": str(privacy), "card": str(card)})
+    else:
+        click.echo(f"wrote {page}, {privacy.name} and {card.name}")

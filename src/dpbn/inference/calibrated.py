@@ -1,0 +1,250 @@
+"""A junction tree calibrated once without evidence; each question only updates what its evidence changes.
+
+Symbols: β_i is the table P(C_i) of clique i, μ the table P(S) of a separator. Evidence multiplies the β of
+its home clique. A message is (new μ)/(old μ), with 0/0 = 0; only cliques between findings (and to the target)
+exchange messages. Behind them hang subtrees without evidence: their nodes' posteriors are (new μ)·P(X | S),
+one vector times a matrix prepared at compile time (`Shadow`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.inference.contraction import Array, Scope, arrange
+from dpbn.inference.elimination import impossible
+from dpbn.inference.evidence import Findings
+from dpbn.inference.junction_tree import JunctionTree, junction_tree
+from dpbn.inference.model import Model
+from dpbn.inference.plan import Plan, check_size
+from dpbn.inference.projection import Projection
+from dpbn.inference.shadows import Shadows
+
+TINY = 1e-200  # a total below this may have lost digits: the pass is repeated with scaling
+FLOOR = 1e-300
+TOTAL_FACTOR = 10  # all cliques together may hold this many times the limit of one
+
+
+@dataclass(slots=True)
+class Update:
+    """Tables that evidence changed: cliques, the messages sent upward, where all met, and the log scale."""
+
+    tables: dict[int, Array]
+    sent: dict[int, Array]
+    meeting: int
+    log_scale: float
+
+
+def plan_tree(model: Model, limit: int) -> tuple[Plan, JunctionTree]:
+    """The junction tree of the whole network, refused before any table is allocated if it is too large."""
+    elimination = cheapest_elimination(graph_of_scopes(len(model.sizes), model.scopes), model.sizes)
+    check_size(elimination.largest, limit, "the largest clique of the junction tree")
+    tree = junction_tree(elimination, model.sizes)
+    check_size(max(tree.cells), max(limit, 64), "the largest clique of the junction tree")
+    check_size(sum(tree.cells), TOTAL_FACTOR * limit, "the junction tree")
+    plan = Plan("junction-tree", tree.width, sum(tree.cells), max(tree.cells), len(model.scopes), elimination.heuristic)
+    return plan, tree
+
+
+def clique_potentials(model: Model, tree: JunctionTree) -> list[Array]:
+    """The product of the CPTs assigned to each clique, flat."""
+    tables: list[Array] = [np.ones(tuple(model.sizes[v] for v in clique)) for clique in tree.cliques]
+    for cpt, scope in zip(model.cpts, model.scopes, strict=True):
+        mask = sum(1 << v for v in scope)
+        # the family is complete in the moral graph, so some clique holds it; the child's home is tried first
+        clique = tree.home[scope[-1]]
+        if tree.masks[clique] & mask != mask:
+            found = tree.holding(mask)
+            assert found is not None
+            clique = found
+        inside = set(scope)
+        wanted = tuple(v for v in tree.cliques[clique] if v in inside)
+        view = arrange(cpt, scope, wanted, model.sizes)
+        projection = Projection(tree.cliques[clique], wanted, model.sizes)
+        flat = projection.multiply(tables[clique].reshape(-1), np.ascontiguousarray(view).reshape(-1))
+        tables[clique] = flat
+    return [table.reshape(-1) for table in tables]
+
+
+class CalibratedTree:
+    """P(C) of every clique and P(S) of every separator, and the updates that answer questions."""
+
+    def __init__(self, model: Model, limit: int):
+        self.model = model
+        self.plan, self.tree = plan_tree(model, limit)
+        tree, sizes = self.tree, model.sizes
+        count = len(tree.cliques)
+        self.up = [Projection(tree.cliques[i], tree.separators[i], sizes) for i in range(count)]
+        self.down = [Projection(tree.cliques[max(tree.parents[i], 0)], tree.separators[i], sizes) for i in range(count)]
+        self.nodes = [Projection(tree.cliques[tree.home[v]], (v,), sizes) for v in range(len(sizes))]
+        self._calibrate()
+        self._shadows: Shadows | None = None
+
+    def _calibrate(self) -> None:
+        tree = self.tree
+        tables = clique_potentials(self.model, tree)
+        sent: list[Array] = [np.ones(1)] * len(tables)
+        for i in range(len(tables) - 1, 0, -1):
+            sent[i] = self.up[i].sum(tables[i])
+            tables[tree.parents[i]] = self.down[i].multiply(tables[tree.parents[i]], sent[i])
+        tables[0] = tables[0] / np.add.reduce(tables[0])
+        separators: list[Array] = [np.ones(1)] * len(tables)
+        for i in range(1, len(tables)):
+            separators[i] = self.down[i].sum(tables[tree.parents[i]])
+            tables[i] = self.up[i].multiply(tables[i], _ratio(separators[i], sent[i]))
+        self.tables = tables
+        self.separators = [np.where(table > 0, table, 1.0) for table in separators]  # safe to divide by
+
+    @property
+    def shadows(self) -> Shadows:
+        if self._shadows is None:
+            self._shadows = Shadows(self.model, self.tree, self.tables, self.separators, self.up, self.down, self.nodes)
+        return self._shadows
+
+    def collect(self, findings: Findings, toward: int | None = None) -> Update:
+        """Messages between findings (and on to clique `toward`); scaled only where the plain pass nears underflow."""
+        update = self._collect(findings, toward, scaled=False)
+        if not np.add.reduce(update.tables[update.meeting]) > TINY:
+            update = self._collect(findings, toward, scaled=True)
+        return update
+
+    def _collect(self, findings: Findings, toward: int | None, *, scaled: bool) -> Update:
+        tree, tables = self.tree, self.tables
+        parents = tree.parents
+        changed = self._absorb(findings)
+        sent: dict[int, Array] = {}
+        log = 0.0
+        spine: list[int] = []  # the target's clique and its ancestors: along it messages go down
+        if toward is not None:
+            clique = toward
+            while clique >= 0:
+                spine.append(clique)
+                clique = parents[clique]
+        on_spine = set(spine)
+        pending = [
+            -i for i in changed if i not in on_spine
+        ]  # numbers grow downward: the largest is never above another
+        heapq.heapify(pending)
+        while pending and (spine or len(pending) > 1):
+            i = -heapq.heappop(pending)
+            sent[i] = self.up[i].sum(changed[i])
+            ratio = sent[i] / self.separators[i]
+            if scaled:
+                ratio, log = _scaled(ratio, log)
+            parent = parents[i]
+            if parent in changed:
+                changed[parent] = self.down[i].multiply(changed[parent], ratio)
+            else:
+                changed[parent] = self.down[i].multiply(tables[parent], ratio)
+                if parent not in on_spine:
+                    heapq.heappush(pending, -parent)
+        meeting = toward if toward is not None else -pending[0] if pending else 0
+        below: int | None = None
+        for i in reversed(spine):  # from the top: the first changed clique starts the way down
+            if below is not None:
+                ratio = self.down[i].sum(changed[below]) / self.separators[i]
+                if scaled:
+                    ratio, log = _scaled(ratio, log)
+                changed[i] = self.up[i].multiply(changed.get(i, tables[i]), ratio)
+            if i in changed:
+                below = i
+        changed.setdefault(meeting, tables[meeting])
+        return Update(changed, sent, meeting, log)
+
+    def _absorb(self, findings: Findings) -> dict[int, Array]:
+        """Cliques with their findings multiplied in."""
+        changed: dict[int, Array] = {}
+        likelihoods = dict(findings.soft)
+        for v, code in findings.hard.items():
+            likelihoods[v] = np.zeros(self.model.sizes[v])
+            likelihoods[v][code] = 1.0
+        for v, likelihood in likelihoods.items():
+            clique = self.tree.home[v]
+            changed[clique] = self.nodes[v].multiply(changed.get(clique, self.tables[clique]), likelihood)
+        return changed
+
+    def log_probability(self, findings: Findings) -> float:
+        """ln P(evidence); -inf if it is impossible."""
+        if not findings.hard and not findings.soft:
+            return 0.0
+        update = self.collect(findings)
+        total = float(np.add.reduce(update.tables[update.meeting]))
+        return math.log(total) + update.log_scale if total > 0 else -math.inf
+
+    def query(self, targets: Scope, findings: Findings) -> Array | None:
+        """P(targets | evidence), or None if no clique holds all targets."""
+        tree = self.tree
+        if len(targets) == 1:
+            clique: int | None = tree.home[targets[0]]
+            projection = self.nodes[targets[0]]
+        else:
+            clique = tree.holding(sum(1 << v for v in targets))
+            if clique is None:
+                return None
+            projection = Projection(tree.cliques[clique], _within(tree.cliques[clique], targets), self.model.sizes)
+        assert clique is not None
+        update = self.collect(findings, clique)
+        table = projection.sum(update.tables[clique])
+        total = np.add.reduce(table)
+        if not total > 0:
+            raise impossible(self.model, findings)
+        table = table / total
+        if len(targets) == 1:
+            return table
+        scope = _within(tree.cliques[clique], targets)
+        return arrange(table.reshape(tuple(self.model.sizes[v] for v in scope)), scope, targets, self.model.sizes)
+
+    def posteriors(self, findings: Findings) -> list[Array]:
+        """P(node | evidence) of every node, in node order."""
+        shadows = self.shadows
+        if not findings.hard and not findings.soft:
+            return shadows.split(shadows.priors.copy())
+        update = self.collect(findings)
+        changed, meeting = update.tables, update.meeting
+        total = float(np.add.reduce(changed[meeting]))
+        if not total > 0:
+            raise impossible(self.model, findings)
+        out = shadows.priors * total  # what evidence cannot reach keeps its prior
+        affected = shadows.affected(findings)
+        stack = [(meeting, -1)]
+        while stack:
+            i, came = stack.pop()
+            table = changed[i]
+            for projection, where in shadows.residents[i]:
+                out[where] = projection.sum(table)
+            for edge in shadows.edges[i]:
+                k = edge.to
+                if k == came or not edge.behind & affected:
+                    continue
+                message = edge.here.sum(table)
+                if k in update.sent and edge.downward:
+                    changed[k] = edge.there.multiply(changed[k], _ratio(message, update.sent[k]))
+                    stack.append((k, i))
+                elif edge.shadow is not None:
+                    values = message @ edge.shadow
+                    for where, part in edge.places:
+                        out[where] = values[part]
+                else:
+                    changed[k] = edge.there.multiply(self.tables[k], message / edge.separator)
+                    stack.append((k, i))
+        out /= total
+        return shadows.split(out)
+
+
+def _within(clique: Scope, variables: Scope) -> Scope:
+    inside = set(variables)
+    return tuple(v for v in clique if v in inside)
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    """above / below with 0/0 = 0."""
+    return above / np.maximum(below, FLOOR)
+
+
+def _scaled(ratio: Array, log: float) -> tuple[Array, float]:
+    peak = float(np.maximum.reduce(ratio))
+    return (ratio / peak, log + math.log(peak)) if peak > 0 else (ratio, log)

@@ -1,0 +1,92 @@
+"""From a clique's table to the table over some of its variables, and back; tables are flat here.
+
+Trailing axes are handled as one block by a matrix of zeros and ones: BLAS sums (or spreads) short axes far
+faster than element loops do. Leading axes have long rows behind them, so numpy's own loops are fast there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.inference.contraction import Array, Scope
+
+BLOCK = 64  # cells a trailing block should reach
+WHOLE = 16_384  # cells of a matrix up to which a clique is one block
+
+
+class Projection:
+    """Sum a flat table over `scope` down to `onto`; multiply one by a flat table over `onto`."""
+
+    __slots__ = ("_block", "_index", "_lead", "_matrix", "_ones", "_spread", "_summed", "_transposed", "cells", "shape")
+
+    def __init__(self, scope: Scope, onto: Scope, sizes: Sequence[int]):
+        kept = set(onto)
+        if tuple(v for v in scope if v in kept) != onto:
+            raise AssertionError("a projection keeps the axis order of its clique")
+        self.shape = tuple(sizes[v] for v in scope)
+        self.cells = math.prod(sizes[v] for v in onto)
+        total = math.prod(self.shape)
+        split = len(scope)
+        block = 1
+        whole = total * self.cells <= WHOLE
+        while split and (whole or block < BLOCK):
+            split -= 1
+            block *= self.shape[split]
+        self._block = block
+        lead = scope[:split]
+        self._lead = tuple(sizes[v] for v in lead)
+        self._summed = tuple(i for i, v in enumerate(lead) if v not in kept)
+        trailing = [v in kept for v in scope[split:]]
+        self._ones = not any(trailing)
+        matrix = _zeros_and_ones(self.shape[split:], trailing) if not all(trailing) else None
+        self._matrix = matrix
+        self._transposed = None if matrix is None else np.ascontiguousarray(matrix.T)
+        inner = block if matrix is None else matrix.shape[1]
+        self._spread = (tuple(sizes[v] if v in kept else 1 for v in lead), inner)
+        self._index: NDArray[np.int64] | None = None
+
+    def sum(self, table: Array) -> Array:
+        """Flat table over the kept variables."""
+        if self._lead:
+            found = table.reshape(-1, self._block)
+            if self._matrix is not None:
+                found = found @ self._matrix
+            if self._summed:
+                found = np.add.reduce(found.reshape(*self._lead, -1), axis=self._summed)
+            return found.reshape(-1)
+        return table if self._matrix is None else table @ self._matrix
+
+    def multiply(self, table: Array, factor: Array) -> Array:
+        """A new flat table: `table` times `factor` spread over the clique."""
+        if not self._lead:
+            return table * factor if self._transposed is None else table * (factor @ self._transposed)
+        shape, inner = self._spread
+        spread = factor.reshape(-1, inner)
+        if self._transposed is not None:
+            spread = spread @ self._transposed
+        product = table.reshape(*self._lead, self._block) * spread.reshape(*shape, self._block)
+        return product.reshape(-1)
+
+    @property
+    def index(self) -> NDArray[np.int64]:
+        """For every cell of the clique, the cell of the kept table it belongs to."""
+        if self._index is None:
+            shape, inner = self._spread
+            cells = np.arange(self.cells).reshape(-1, inner)
+            if self._transposed is not None:
+                cells = cells[:, np.argmax(self._transposed, axis=0)]
+            full = np.broadcast_to(cells.reshape(*shape, self._block), (*self._lead, self._block))
+            self._index = np.ascontiguousarray(full).reshape(-1)
+        return self._index
+
+
+def _zeros_and_ones(shape: Sequence[int], kept: Sequence[bool]) -> Array:
+    """Rows: cells of `shape`; columns: cells of its kept axes; one where they agree."""
+    matrix: Array = np.ones((1, 1))
+    for size, keep in zip(shape, kept, strict=True):
+        matrix = np.asarray(np.kron(matrix, np.eye(size) if keep else np.ones((size, 1))), dtype=np.float64)
+    return matrix

@@ -1,0 +1,195 @@
+"""What a tree without evidence answers at once: P(every node behind a separator | that separator).
+
+For an edge into a subtree no finding lies in, (new μ)·P(X | S) gives all posteriors behind it in one product.
+Matrices are kept for the edges where that is cheaper than walking the subtree, within a bound on memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.elimination import bits
+from dpbn.inference.contraction import Array
+from dpbn.inference.evidence import Findings
+from dpbn.inference.junction_tree import JunctionTree
+from dpbn.inference.model import Model
+from dpbn.inference.projection import Projection
+
+Index = NDArray[np.int64]
+
+CALL_CELLS = 4_000  # a clique visited costs about as much as touching this many cells
+MATRIX_CELLS = 1 << 18
+MEMORY_CELLS = 8_000_000
+
+
+@dataclass(slots=True)
+class Edge:
+    """A directed edge of the tree, as the walk away from the evidence sees it."""
+
+    to: int
+    downward: bool
+    here: Projection  # from the clique it leaves onto the separator
+    there: Projection  # from the clique it enters
+    separator: Array
+    behind: int  # mask of the nodes whose home lies behind
+    places: list[tuple[slice, slice]]  # where the answers go, and which part of the product
+    states: int
+    cliques: int
+    cells: int
+    shadow: Array | None = field(default=None, repr=False)
+
+
+class Shadows:
+    """Edges of every clique with their matrices, and the layout of the vector of all posteriors."""
+
+    def __init__(
+        self,
+        model: Model,
+        tree: JunctionTree,
+        tables: Sequence[Array],
+        separators: Sequence[Array],
+        up: Sequence[Projection],
+        down: Sequence[Projection],
+        nodes: Sequence[Projection],
+    ):
+        self.model = model
+        self.tree = tree
+        count = len(tree.cliques)
+        homes: list[list[int]] = [[] for _ in range(count)]
+        for v, clique in enumerate(tree.home):
+            homes[clique].append(v)
+        starts, begin, end, total = self._layout(homes)
+        sizes = model.sizes
+        self.slices = [slice(starts[v], starts[v] + sizes[v]) for v in range(len(sizes))]
+        self.residents = [[(nodes[v], self.slices[v]) for v in its] for its in homes]
+        self.priors = np.zeros(total)
+        for v in range(len(sizes)):
+            self.priors[self.slices[v]] = nodes[v].sum(tables[tree.home[v]])
+        behind = [sum(1 << v for v in its) for its in homes]
+        cliques, cells = [1] * count, list(tree.cells)
+        for i in range(count - 1, 0, -1):
+            parent = tree.parents[i]
+            behind[parent] |= behind[i]
+            cliques[parent] += cliques[i]
+            cells[parent] += cells[i]
+        everything = (1 << len(sizes)) - 1
+        self.edges: list[list[Edge]] = [[] for _ in range(count)]
+        for i in range(1, count):
+            parent = tree.parents[i]
+            a, b = begin[i], end[i]
+            inside = [(slice(a, b), slice(0, b - a))]
+            outside = [(slice(0, a), slice(0, a)), (slice(b, total), slice(a, total - (b - a)))]
+            self.edges[parent].append(
+                Edge(i, True, down[i], up[i], separators[i], behind[i], inside, b - a, cliques[i], cells[i])
+            )
+            self.edges[i].append(
+                Edge(
+                    parent,
+                    False,
+                    up[i],
+                    down[i],
+                    separators[i],
+                    everything & ~behind[i],
+                    outside,
+                    total - (b - a),
+                    count - cliques[i],
+                    cells[0] - cells[i],
+                )
+            )
+        self._fill(tables, total)
+        self._relatives: tuple[list[int], list[int]] | None = None
+        self.all_shadowed = all(edge.shadow is not None for edges in self.edges for edge in edges)
+
+    def _layout(self, homes: Sequence[Sequence[int]]) -> tuple[list[int], list[int], list[int], int]:
+        """Positions of the nodes' states such that every subtree is one stretch."""
+        starts = [0] * len(self.model.sizes)
+        begin, end = [0] * len(homes), [0] * len(homes)
+        place = 0
+        stack = [(0, False)]
+        while stack:
+            i, done = stack.pop()
+            if done:
+                end[i] = place
+                continue
+            begin[i] = place
+            for v in homes[i]:
+                starts[v] = place
+                place += self.model.sizes[v]
+            stack.append((i, True))
+            stack.extend((child, False) for child in reversed(self.tree.children[i]))
+        return starts, begin, end, place
+
+    def _fill(self, tables: Sequence[Array], total: int) -> None:
+        """Matrices from the leaves inward; an edge needs those of all edges behind it."""
+        spent = 0
+        for i, edge in sorted(
+            ((i, edge) for i, edges in enumerate(self.edges) for edge in edges), key=lambda item: item[1].cliques
+        ):
+            size = edge.here.cells * edge.states
+            walk = 3 * edge.cells + CALL_CELLS * edge.cliques
+            further = [other for other in self.edges[edge.to] if other.to != i]
+            if size > min(walk, MATRIX_CELLS) or spent + size > MEMORY_CELLS:
+                continue
+            if any(other.shadow is None for other in further):
+                continue
+            edge.shadow = self._shadow(edge, further, tables[edge.to], total)
+            spent += size
+
+    def _shadow(self, edge: Edge, further: Sequence[Edge], table: Array, total: int) -> Array:
+        rows = edge.here.cells
+        full = np.zeros((rows, total))
+        index = edge.there.index
+        for projection, where in self.residents[edge.to]:
+            full[:, where] = _pairs(index, projection.index, table, rows, projection.cells)
+        for other in further:
+            assert other.shadow is not None
+            moved = _pairs(index, other.here.index, table, rows, other.here.cells)
+            values = moved @ other.shadow
+            for where, part in other.places:
+                full[:, where] = values[:, part]
+        full /= edge.separator[:, None]
+        return np.concatenate([full[:, where] for where, _ in edge.places], axis=1)
+
+    def affected(self, findings: Findings) -> int:
+        """Mask of the nodes whose posterior may differ from the prior: descendants of the findings' ancestors."""
+        if self.all_shadowed:
+            return -1
+        if self._relatives is None:
+            self._relatives = self._find_relatives()
+        ancestors, descendants = self._relatives
+        mask = 0
+        for v in (*findings.hard, *findings.soft):
+            for root in bits(ancestors[v]):
+                mask |= descendants[root]
+        return mask
+
+    def _find_relatives(self) -> tuple[list[int], list[int]]:
+        """For each node its root ancestors, and for each root all its descendants (itself included)."""
+        model = self.model
+        position = model.vocabulary.positions
+        order = [position[name] for name in model.structure.dag.order]
+        roots = [0] * len(order)
+        descendants = [1 << v for v in range(len(order))]
+        for v in order:
+            roots[v] = 1 << v if not model.parents[v] else 0
+            for parent in model.parents[v]:
+                roots[v] |= roots[parent]
+        for v in reversed(order):
+            for parent in model.parents[v]:
+                descendants[parent] |= descendants[v]
+        return roots, descendants
+
+    def split(self, values: Array) -> list[Array]:
+        """One array per node, in node order."""
+        return [values[where] for where in self.slices]
+
+
+def _pairs(rows: Index, columns: Index, weights: Array, height: int, width: int) -> Array:
+    """Σ of weights by (row, column)."""
+    found: Any = np.bincount(rows * width + columns, weights, minlength=height * width)
+    return np.asarray(found, dtype=np.float64).reshape(height, width)

@@ -1,0 +1,30 @@
+"""A release explained: one HTML page, privacy.json and MODEL_CARD.md. Reads the release, nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpbn.errors import InputError
+from dpbn.files import write_atomically
+from dpbn.report.card import model_card
+from dpbn.report.facts import facts_of, privacy_document
+from dpbn.report.page import page
+
+if TYPE_CHECKING:
+    from dpbn.release import Release
+
+
+def write_report(release: Release, path: str | Path, *, title: str | None = None) -> tuple[Path, Path, Path]:
+    """Write the page at `path` (.html), and privacy.json and MODEL_CARD.md beside it; returns the three paths."""
+    path = Path(path)
+    if path.suffix not in (".html", ".htm"):
+        raise InputError(f"a report must end in .html, got {path.name!r}")
+    facts = facts_of(release, title or path.stem)
+    privacy = json.dumps(privacy_document(facts), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    return (
+        write_atomically(path, page(facts)),
+        write_atomically(path.with_name("privacy.json"), privacy),
+        write_atomically(path.with_name("MODEL_CARD.md"), model_card(facts)),
+    )

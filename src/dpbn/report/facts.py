@@ -1,0 +1,109 @@
+"""Everything the page, the model card and privacy.json say, computed once from a release."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.release import Release, structure_hash
+from dpbn.statement import points, summary
+from dpbn.support import Support, supports
+
+Bars = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+
+@dataclass(frozen=True, slots=True)
+class WeakRow:
+    """A CPT row below the noise floor: the parents' states and the noisy number of records behind it."""
+
+    node: str
+    parents: tuple[tuple[str, str], ...]
+    count: float
+    deviation: float
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """A release and what is worth saying about it."""
+
+    release: Release
+    title: str
+    support: Mapping[str, Support]
+    weak_rows: tuple[WeakRow, ...]
+
+    def reliability(self, node: str) -> str:
+        """good, fair, poor; public for a node whose CPT was given; exact where no noise was drawn."""
+        if node in self.support:
+            return self.support[node].reliability
+        return "public" if node in self.release.public_nodes else "exact"
+
+    @property
+    def rows(self) -> int:
+        """CPT rows in all."""
+        return sum(cpt.size // cpt.shape[-1] for cpt in self.release.network.cpts.values())
+
+
+def facts_of(release: Release, title: str) -> Facts:
+    support = supports(release.structure, release.measurements)
+    return Facts(release, title, support, tuple(_weak_rows(release, support)))
+
+
+def parent_rows(release: Release, node: str) -> Iterator[tuple[tuple[int, ...], tuple[tuple[str, str], ...]]]:
+    """Every parent configuration of `node`: its index into the CPT and its (parent, state) pairs."""
+    parents = release.network.parents(node)
+    states = [release.network.states(parent) for parent in parents]
+    for index in itertools.product(*(range(len(labels)) for labels in states)):
+        yield index, tuple((p, labels[i]) for p, labels, i in zip(parents, states, index, strict=True))
+
+
+def _weak_rows(release: Release, support: Mapping[str, Support]) -> Iterator[WeakRow]:
+    for node, its in support.items():
+        weak = its.below_floor
+        if weak.any():
+            for index, parents in parent_rows(release, node):
+                if weak[index]:
+                    yield WeakRow(node, parents, float(its.counts[index]), its.row_deviation)
+
+
+def privacy_document(facts: Facts) -> dict[str, Any]:
+    """privacy.json: the guarantee and the mechanism for programs, with the same answers in words."""
+    release, guarantee = facts.release, facts.release.guarantee
+    return {
+        "format": "dpbn-privacy",
+        "version": 1,
+        "private": release.private,
+        "summary": summary(release),
+        "epsilon": guarantee.epsilon if math.isfinite(guarantee.epsilon) else None,
+        "delta": guarantee.delta,
+        "neighbors": str(guarantee.neighbors),
+        "unit": guarantee.unit,
+        "max_contributions": guarantee.max_contributions,
+        "trust_model": "central",
+        "method": release.method,
+        "on_unknown": release.on_unknown,
+        "public_nodes": list(release.public_nodes),
+        "answers": {point.key: point.answer for point in points(release)},
+        "tables": [
+            {
+                "names": list(m.names),
+                "mechanism": f"discrete {m.mechanism}",
+                "scale": m.scale,
+                "loss": m.loss,
+                "loss_kind": "rho" if m.mechanism == "gaussian" else "epsilon",
+                "stage": m.stage,
+                "sampling_rate": str(m.sampling.rate) if m.sampling else None,
+            }
+            for m in release.measurements
+        ],
+        "allocation": dict(release.allocation),
+        "rows_below_noise_floor": len(facts.weak_rows),
+        "release_sha256": release.id,
+        "structure_sha256": structure_hash(release.structure),
+        "library": release.library,
+    }

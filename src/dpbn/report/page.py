@@ -1,0 +1,192 @@
+"""The report as one HTML page: no script, no address, nothing loaded from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+
+from dpbn.display import Mark, escaped, graph_svg, html_table
+from dpbn.report.facts import Facts
+from dpbn.report.tables import probability_tables
+from dpbn.statement import NOT_PRIVATE, method_in_words, points, summary
+
+COLOURS = {"good": "#2e7d4f", "fair": "#b07a1e", "poor": "#b3403a", "public": "#5a6877", "exact": "#5a6877"}
+MOST_WEAK_ROWS = 200
+_LOAD = """# Python
+import dpbn
+ask = dpbn.Inference(dpbn.load_release("release.json"))
+print(ask.query(["{node}"]).values)
+
+# a what-if page in the browser
+dpbn serve release.json
+
+# pgmpy, pyAgrum, bnlearn (R), GeNIe and others read BIF or XMLBIF
+dpbn convert release.json model.bif
+"""
+
+
+def page(facts: Facts) -> str:
+    """The whole page. Its style sheet is allowed by hash; everything else is forbidden by policy."""
+    style = (resources.files("dpbn.report") / "assets" / "report.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    sections = [
+        _head(facts),
+        _section("guarantee", "The guarantee in plain words", _guarantee(facts)),
+        _section("graph", "The graph and where the budget went", _graph(facts)),
+        _section("nodes", "Nodes", _nodes(facts)),
+        _section("floor", "Rows below the noise floor", _weak(facts)),
+        _section("tables", "Probability tables", probability_tables(facts)),
+        _section("load", "How to load the file elsewhere", _load(facts)),
+        _section("made", "How it was made", _made(facts)),
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="referrer" content="no-referrer">'
+        f"<title>{escaped(facts.title)} – dpbn report</title><style>{style}</style></head><body><main>"
+        + "".join(sections)
+        + "</main></body></html>\n"
+    )
+
+
+def _section(anchor: str, heading: str, body: str) -> str:
+    return f'<section id="{anchor}"><h2>{heading}</h2>{body}</section>'
+
+
+def _head(facts: Facts) -> str:
+    release, network = facts.release, facts.release.network
+    badge = "private" if release.private else "danger"
+    alert = "" if release.private else f'<p class="alert">{NOT_PRIVATE}</p>'
+    figures = [
+        ("nodes", len(network.nodes)),
+        ("arcs", len(release.structure.dag.arcs)),
+        ("free parameters", network.free_parameters),
+        ("noisy tables published", len(release.measurements)),
+        ("rows below the noise floor", f"{len(facts.weak_rows)} of {facts.rows}"),
+    ]
+    tiles = "".join(f"<div><b>{value}</b><span>{label}</span></div>" for label, value in figures)
+    links = " ".join(
+        f'<a href="#{anchor}">{text}</a>'
+        for anchor, text in (
+            ("guarantee", "Guarantee"),
+            ("graph", "Graph"),
+            ("nodes", "Nodes"),
+            ("floor", "Noise floor"),
+            ("tables", "Tables"),
+            ("load", "Load it"),
+            ("made", "How it was made"),
+        )
+    )
+    return (
+        f'<header><p class="kind">dpbn release report</p><h1>{escaped(facts.title)}</h1>'
+        f'<p><span class="badge {badge}">{escaped(summary(release))}</span></p>{alert}'
+        "<p>A Bayesian network whose structure was public and whose probabilities were learned from a private table: "
+        f'{escaped(method_in_words(release))}.</p><div class="tiles">{tiles}</div><nav>{links}</nav></header>'
+    )
+
+
+def _guarantee(facts: Facts) -> str:
+    items = "".join(f"<dt>{escaped(p.question)}</dt><dd>{escaped(p.answer)}</dd>" for p in points(facts.release))
+    return f"<dl>{items}</dl><p class='note'>The questions follow NIST SP 800-226.</p>"
+
+
+def _graph(facts: Facts) -> str:
+    allocation = facts.release.allocation
+    most = max(allocation.values(), default=0.0)
+    marks = {}
+    for node in facts.release.network.nodes:
+        share, grade = allocation.get(node), facts.reliability(node)
+        spent = "" if share is None else f"ε {share:.3g} · "
+        marks[node] = Mark(f"{spent}{grade}", share / most if share and most else None, COLOURS[grade])
+    legend = (
+        "<p>Each node shows the budget spent on tables that hold its family (the bar is relative to the largest) and "
+        "how well the noise lets it be known: <b class='good'>good</b> under 2 %, <b class='fair'>fair</b> under 10 %, "
+        "<b class='poor'>poor</b> above, of probability put in the wrong place on average, before smoothing.</p>"
+    )
+    return f'{legend}<div class="figure">{graph_svg(facts.release.structure, marks, "the graph")}</div>'
+
+
+def _nodes(facts: Facts) -> str:
+    release, rows = facts.release, []
+    for node in release.network.nodes:
+        grade, support = facts.reliability(node), facts.support.get(node)
+        share = release.allocation.get(node)
+        noise, error, weak = "–", "–", "–"
+        if support:
+            noise, error = f"± {support.cell_deviation:.3g}", f"{support.expected_error:.1%}"
+            weak = f"{int(support.below_floor.sum())} of {support.below_floor.size}"
+        rows.append(
+            (
+                f"<b>{escaped(node)}</b>",
+                escaped(", ".join(release.network.parents(node))) or "–",
+                str(len(release.network.states(node))),
+                "–" if share is None else f"{share:.4g}",
+                noise,
+                error,
+                weak,
+                f'<span class="{grade}">{grade}</span>',
+            )
+        )
+    columns = [
+        "node",
+        "parents",
+        "states",
+        "epsilon",
+        "noise per cell",
+        "expected misplaced",
+        "weak rows",
+        "reliability",
+    ]
+    return f'<div class="scroll">{html_table(columns, rows)}</div>'
+
+
+def _weak(facts: Facts) -> str:
+    if not facts.support:
+        return "<p>No noise was drawn, so there is no floor.</p>"
+    if not facts.weak_rows:
+        return "<p>None: behind every row stand clearly more records than noise.</p>"
+    rows = [
+        (
+            f"<b>{escaped(row.node)}</b>",
+            escaped(", ".join(f"{parent} = {state}" for parent, state in row.parents)) or "(no parents)",
+            f"{row.count:.0f} ± {row.deviation:.0f}",
+        )
+        for row in facts.weak_rows[:MOST_WEAK_ROWS]
+    ]
+    left = len(facts.weak_rows) - len(rows)
+    more = f"<p>and {left} rows more; all are in the file.</p>" if left else ""
+    intro = (
+        "<p>So few records stand behind these rows (less than two deviations of the noise) that they cannot be told "
+        "from empty ones. Their probabilities are close to a guess; answers that lean on them are too.</p>"
+    )
+    table = html_table(["node", "parents are", "noisy records"], rows)
+    return f"{intro}<details{' open' if len(rows) <= 20 else ''}><summary>{len(facts.weak_rows)} rows</summary>" + (
+        f'<div class="scroll">{table}</div>{more}</details>'
+    )
+
+
+def _load(facts: Facts) -> str:
+    return f"<pre>{escaped_block(_LOAD.replace('{node}', facts.release.network.nodes[0]))}</pre>"
+
+
+def escaped_block(text: str) -> str:
+    """Escaped text of several lines."""
+    return "\n".join(escaped(line) for line in text.splitlines())
+
+
+def _made(facts: Facts) -> str:
+    release = facts.release
+    options = ", ".join(f"{name} = {value}" for name, value in release.options.items()) or "none"
+    public = ", ".join(release.public_nodes) or "none"
+    entries = [
+        ("Method", f"{release.method}: {method_in_words(release)}"),
+        ("Options", options),
+        ("Public probabilities taken as given", public),
+        ("Public Dirichlet prior", "yes" if release.prior else "none"),
+        ("Library", release.library),
+        ("SHA-256 of the release", release.id),
+    ]
+    return "<dl>" + "".join(f"<dt>{escaped(k)}</dt><dd>{escaped(v)}</dd>" for k, v in entries) + "</dl>"

@@ -1,0 +1,53 @@
+"""The probability tables of a release as HTML, one fold per node."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from dpbn.display import escaped, html_table, probability
+from dpbn.report.facts import Facts, parent_rows
+
+MOST_ROWS = 96  # of one table
+MOST_CELLS = 60_000  # of the page
+
+
+def probability_tables(facts: Facts) -> str:
+    """Every node's table, folded; long tables are cut and say so."""
+    parts: list[str] = []
+    cells = 0
+    nodes = facts.release.network.nodes
+    for node in nodes:
+        cells += min(MOST_ROWS, facts.release.network.cpt(node).size) * len(facts.release.network.states(node))
+        if cells > MOST_CELLS:
+            parts.append(f"<p>The tables of {len(nodes) - len(parts)} nodes more are in the file.</p>")
+            break
+        parts.append(_fold(facts, node, opened=len(nodes) <= 10))
+    return "".join(parts)
+
+
+def _fold(facts: Facts, node: str, opened: bool) -> str:
+    network, support = facts.release.network, facts.support.get(node)
+    cpt, parents = network.cpt(node), network.parents(node)
+    rows = []
+    for index, pairs in islice(parent_rows(facts.release, node), MOST_ROWS):
+        labels = [f"<i>{escaped(state)}</i>" for _, state in pairs]
+        values = [_cell(float(value)) for value in cpt[index]]
+        behind = []
+        if support:
+            weak = bool(support.below_floor[index])
+            flag = ' <span class="poor">below the floor</span>' if weak else ""
+            behind = [f"{support.counts[index]:.0f} ± {support.row_deviation:.0f}{flag}"]
+        rows.append((*labels, *values, *behind))
+    total = cpt.size // cpt.shape[-1]
+    more = f"<p>and {total - len(rows)} rows more; all are in the file.</p>" if total > len(rows) else ""
+    columns = [*parents, *network.states(node), *(["noisy records"] if support else [])]
+    title = f"<b>{escaped(node)}</b>{' given ' + escaped(', '.join(parents)) if parents else ''}"
+    size = f"{total} row{'s' if total > 1 else ''} × {cpt.shape[-1]} states"
+    return (
+        f"<details{' open' if opened else ''}><summary>{title} <small>{size}</small></summary>"
+        f'<div class="scroll">{html_table(columns, rows)}</div>{more}</details>'
+    )
+
+
+def _cell(value: float) -> str:
+    return f'<span class="v{round(value * 10)}">{probability(value)}</span>'

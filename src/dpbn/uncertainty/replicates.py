@@ -1,0 +1,88 @@
+"""Plausible networks around a release: a parametric bootstrap over sampling and over the noise.
+
+Each replicate draws rows from the released network, counts the tables that were measured, adds noise of the
+published laws, and estimates again as the learner did. `total` holds these networks; `sampled` holds what the
+same rows give without noise, so that total - sampled is the privacy noise and sampled - released the sampling.
+Only published values go in: post-processing, no budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.learners.procedure1 import normalised_rows
+from dpbn.uncertainty.reestimate import estimator_of
+from dpbn.uncertainty.simulate import estimated_rows, simulated_counts, simulated_noise
+
+if TYPE_CHECKING:
+    from dpbn.release import Release
+
+Array = NDArray[np.float64]
+MOST_ROWS = 20_000  # more rows are not drawn: their counts are scaled up, and the deviations by the square root
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """CPTs of plausible networks, by node, with the replicate as the first axis."""
+
+    total: Mapping[str, Array]
+    sampled: Mapping[str, Array]
+
+    @property
+    def count(self) -> int:
+        return len(next(iter(self.total.values())))
+
+
+def replicate(release: Release, count: int = 100, seed: int = 0) -> Replicates:
+    """`count` plausible networks around `release`."""
+    structure = release.structure
+    estimate = estimator_of(release)
+    measured = [m.names for m in release.measurements]
+    families = [structure.family(node).names for node in structure.nodes]
+    counts = _scaled_counts(release, [*measured, *families], count, seed)
+    total: dict[str, list[Array]] = {node: [] for node in structure.nodes}
+    sampled: dict[str, list[Array]] = {node: [] for node in structure.nodes}
+    for index in range(count):
+        tables = [table[index] for table in counts]
+        noisy = simulated_noise(tables[: len(measured)], release.measurements, seed + index)
+        cpts = estimate(noisy)
+        for node, table in zip(structure.nodes, tables[len(measured) :], strict=True):
+            given = node in release.public_nodes
+            total[node].append(release.network.cpt(node) if given else cpts[node])
+            sampled[node].append(release.network.cpt(node) if given else _frequencies(table, release, node))
+    return Replicates(_stacked(total), _stacked(sampled))
+
+
+def _scaled_counts(
+    release: Release, tables: Sequence[tuple[str, ...]], count: int, seed: int
+) -> list[NDArray[np.int64]]:
+    """Counts over each table (replicate first) of the estimated number of rows."""
+    rows = estimated_rows(release.measurements)
+    drawn = max(1, min(round(rows), MOST_ROWS))
+    each = [simulated_counts(release.network, drawn, tables, seed * 7919 + index) for index in range(count)]
+    stacked = [np.stack([replicate[i] for replicate in each]) for i in range(len(tables))]
+    factor = rows / drawn
+    if factor <= 1.5:
+        return stacked
+    scaled = []
+    for table in stacked:
+        mean = table.mean(axis=0, keepdims=True)
+        wanted = mean * factor + (table - mean) * np.sqrt(factor)
+        scaled.append(np.maximum(np.rint(wanted), 0).astype(np.int64))
+    return scaled
+
+
+def _frequencies(table: NDArray[np.int64], release: Release, node: str) -> Array:
+    """Relative frequencies; rows not drawn keep the released probabilities."""
+    counts = table.astype(np.float64)
+    seen = counts.sum(axis=-1, keepdims=True) > 0
+    return np.where(seen, normalised_rows(counts), release.network.cpt(node))
+
+
+def _stacked(lists: Mapping[str, list[Array]]) -> dict[str, Array]:
+    return {node: np.stack(its) for node, its in lists.items()}

@@ -1,0 +1,137 @@
+"""The report: complete, true to the release, harmless whatever the labels, and without any address."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hostile import LABELS, hostile_network
+
+import dpbn
+from dpbn.display import escaped, graph_svg, network_html, probability, release_html
+from dpbn.errors import InputError
+from dpbn.report import write_report
+from dpbn.statement import points, privacy_statement
+
+
+@pytest.fixture(scope="module")
+def release():
+    network = dpbn.load_network("asia")
+    return dpbn.learn(network.sample(3_000, seed=0), network, epsilon=0.5, method="uniform")
+
+
+ALLOWED = """html head meta title style body main header section nav h1 h2 p span b i a div dl dt dd table caption
+thead tbody tr th td details summary small pre svg g rect path polygon text code"""
+
+
+def written(release, folder, **options):
+    return [path.read_text("utf-8") for path in write_report(release, folder / "report.html", **options)]
+
+
+class Elements(HTMLParser):
+    """All elements and attributes a browser would see."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def assert_harmless(page):
+    seen = Elements(page)
+    allowed = set(re.findall(r"\w+", ALLOWED))
+    assert set(seen.tags) <= allowed, set(seen.tags) - allowed
+    for tag, name, value in seen.attributes:
+        assert not name.startswith("on"), (tag, name)
+        assert name != "style"  # the policy allows one style sheet, by hash
+        assert name not in ("src", "action", "srcset")
+        if name == "href":
+            assert value.startswith("#")
+    outside = page.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"""(url\(|@import|src=|href=["']?http)""", outside.lower().replace("&lt;img src=x", ""))
+
+
+def test_page_answers_every_question(release, tmp_path):
+    page, privacy, card = written(release, tmp_path, title="Ward 7")
+    for point in points(release):
+        assert escaped(point.question) in page
+        assert escaped(point.answer) in page
+        assert point.question in card
+    for node in release.network.nodes:
+        assert f"<b>{node}</b>" in page
+    assert "Ward 7" in page
+    assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
+    document = json.loads(privacy)
+    assert document["epsilon"] == release.guarantee.epsilon
+    assert document["release_sha256"] == release.id
+    assert len(document["tables"]) == len(release.measurements)
+    assert sum(t["loss"] for t in document["tables"]) == pytest.approx(release.guarantee.epsilon)
+    assert_harmless(page)
+
+
+def test_numbers_are_those_of_the_release(release, tmp_path):
+    page, *_ = written(release, tmp_path)
+    for value in release.network.cpt("lung").ravel():
+        assert f">{probability(float(value))}<" in page
+
+
+def test_not_private_is_said_first(tmp_path):
+    network = dpbn.load_network("asia")
+    data = network.sample(500, seed=0)
+    for release in (
+        dpbn.learn(data, network, method="exact"),
+        dpbn.learn(data, network, method="uniform", noise=dpbn.InsecureNoise(1)),
+    ):
+        page, privacy, card = written(release, tmp_path)
+        assert page.index("NOT PRIVATE") < page.index("The guarantee")
+        assert "NOT private" in card
+        assert json.loads(privacy)["private"] is False
+        assert "NOT private" in privacy_statement(release)
+
+
+def test_hostile_labels_do_nothing(tmp_path):
+    network = hostile_network()
+    release = dpbn.learn(network.sample(300, seed=0), network, epsilon=1.0, method="uniform", unit=None)
+    page, privacy, card = written(release, tmp_path, title=LABELS[3])
+    assert_harmless(page)
+    text = "".join(Elements(page).words)
+    for label in (*LABELS[:3], LABELS[15]):
+        assert label in text  # shown, as text
+    assert "\u202e" not in page and "\x00" not in page and "\\u202e" in page
+    json.loads(privacy)
+    assert "<script" not in card and "<img" not in card
+    assert "](" not in card.replace("\\](", "").replace("\\[", "")
+    for fragment in (network_html(network), release_html(release), graph_svg(network.structure)):
+        assert_harmless(fragment)
+
+
+def test_insecure_options_and_paths(release, tmp_path):
+    with pytest.raises(InputError, match=r"must end in \.html"):
+        write_report(release, tmp_path / "report.pdf")
+    with pytest.raises(InputError, match="folder"):
+        write_report(release, tmp_path / "nowhere" / "report.html")
+
+
+def test_unit_and_delta_are_explained(release):
+    from dataclasses import replace
+
+    person = replace(release, guarantee=replace(release.guarantee, unit="patient", max_contributions=4, delta=1e-6))
+    words = " ".join(point.answer for point in points(person))
+    assert "column “patient”" in words and "4 records" in words and "1e-06" in words
+    swapped = replace(release, guarantee=replace(release.guarantee, neighbors="replace"))
+    assert "replaced by any other" in points(swapped)[1].answer
+
+
+def test_big_networks_stay_small_pages(tmp_path):
+    network = dpbn.load_network("alarm")
+    release = dpbn.learn(network.sample(1_000, seed=0), network, epsilon=1.0, method="uniform")
+    page, *_ = written(release, tmp_path)
+    assert len(page) < 400_000
+    assert_harmless(page)
