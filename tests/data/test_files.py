@@ -1,5 +1,7 @@
 """Files: how they are found, and that a broken one is refused without quoting it."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpbn.data import open_source
@@ -48,6 +50,21 @@ def test_csv_that_is_not_utf8(tmp_path):
     path.write_bytes(b"x,n\n\xff\xfe,1\n")
     with pytest.raises(DataError, match="UTF-8"):
         count(path)
+
+
+def test_folders_named_like_columns_are_columns(tmp_path):
+    for x, name in (("yes", "yes"), ("no", "no"), ("1.5", "1%2E5"), ("", "__HIVE_DEFAULT_PARTITION__")):
+        folder = tmp_path / f"x={name}"
+        folder.mkdir()
+        pq.write_table(pa.table({"n": [1.0, 20.0] if x else [1.0]}), folder / "part.parquet")
+    assert count(tmp_path, on_unknown="drop") == ([2, 2, 0, 2], [3, 3])
+
+
+def test_parquet_files_must_agree_on_columns(tmp_path):
+    pq.write_table(pa.table({"x": ["yes"], "n": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": ["yes"]}), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"got none named \['n'\]"):
+        count(tmp_path)
 
 
 def test_broken_parquet_is_refused(tmp_path):

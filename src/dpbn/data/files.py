@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.dataset
+import pyarrow.parquet as pq
 
 from dpbn.data.encode import Written
 from dpbn.data.rows import Block
@@ -43,41 +46,67 @@ def _files(path: str) -> list[str]:
 
 
 class ParquetReader:
-    """Text columns come as dictionaries, as most of them are stored."""
+    """Text columns come as dictionaries, as most of them are stored; folders named key=value are columns too."""
 
     in_memory = False
 
     def __init__(self, files: Sequence[str]):
         self._files = list(files)
-        self._schema = self._dataset(()).schema
+        self._columns = [*self._open(self._files[0], ()).schema_arrow.names, *_partitions(self._files[0])]
 
-    def _dataset(self, texts: Sequence[str]) -> Any:
-        options = pa.dataset.ParquetReadOptions(dictionary_columns=list(texts))
-        try:
-            return pa.dataset.dataset(self._files, format=pa.dataset.ParquetFileFormat(read_options=options))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OSError):
-            raise DataError(f"{self._files[0]!r} must be a readable Parquet file with the others' columns") from None
+    def _open(self, file: str, texts: Sequence[str]) -> pq.ParquetFile:
+        try:  # without pre-buffering only the pages of one batch are held, however large the row groups
+            return pq.ParquetFile(file, read_dictionary=list(texts), pre_buffer=False)
+        except (pa.ArrowException, OSError):
+            raise DataError(f"{file!r} must be a readable Parquet file") from None
 
     @property
     def columns(self) -> Sequence[str]:
-        return self._schema.names
+        return self._columns
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        texts = [name for name in names if _is_text(self._schema.field(name).type)]
-        scanner = self._dataset(texts).scanner(
-            columns=list(names), batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1, use_threads=True
-        )
-        try:
-            for batch in scanner.to_batches():
-                yield Block(batch.num_rows, {name: batch.column(name) for name in names})
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError):
-            raise DataError(
-                f"{self._files[0]!r} must be readable Parquet in every row group, got a damaged one"
-            ) from None
+        for file in self._files:
+            schema, partitions = self._open(file, ()).schema_arrow, _partitions(file)
+            stored = [name for name in names if name not in partitions]
+            missing = [name for name in stored if name not in schema.names]
+            if missing:
+                raise DataError(f"{file!r} must have the columns of the other files, got none named {missing[:10]}")
+            opened = self._open(file, [name for name in stored if _is_text(schema.field(name).type)])
+            batches = opened.iter_batches(BATCH_ROWS, columns=stored, use_threads=True)
+            try:
+                for batch in _ahead(batches):
+                    columns = {name: batch.column(name) for name in stored}
+                    columns |= {
+                        name: _constant(partitions[name], batch.num_rows) for name in names if name in partitions
+                    }
+                    yield Block(batch.num_rows, columns)
+            except (pa.ArrowException, OSError):
+                raise DataError(f"{file!r} must be readable Parquet in every row group, got a damaged one") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _partitions(file: str) -> dict[str, str]:
+    """Columns held in the names of folders, as Hive and Spark write them."""
+    pairs = (folder.partition("=") for folder in Path(file).parent.parts)
+    return {unquote(key): unquote(value) for key, equals, value in pairs if key and equals}
+
+
+def _constant(value: str, rows: int) -> Written:
+    missing = value == "__HIVE_DEFAULT_PARTITION__"
+    indices = pa.array(np.zeros(rows, dtype=np.int32), mask=np.full(rows, missing))
+    return Written(pa.DictionaryArray.from_arrays(indices, pa.array([value])))
+
+
+def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches, the next one being decoded while this one is counted."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = pool.submit(next, batches, None)
+            yield batch
 
 
 class CsvReader:

@@ -1,0 +1,196 @@
+"""Counting all family tables of a network against other engines, ratios in one run.
+
+    python benchmarks/count.py [--rows 10000000] [--network alarm] [--repeat 3]
+
+Every peer gets the same codes in the form it likes best, and only counting is timed (best of the
+repeats). From Parquet everything is timed, decoding included, on a file that is in the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpbn.data import kernel, open_source
+from dpbn.data.packing import pack, spread
+from dpbn.formats import load_network
+from dpbn.sampling import sample_codes
+
+
+def best(function: Callable[[], Any], repeat: int) -> tuple[float, Any]:
+    """The shortest of `repeat` runs in seconds, and what the last one returned."""
+    shortest, result = float("inf"), None
+    for _ in range(repeat):
+        gc.collect()
+        begin = time.perf_counter()
+        result = function()
+        shortest = min(shortest, time.perf_counter() - begin)
+    return shortest, result
+
+
+def ours(matrix, structure, sets, name):
+    groups = pack(structure.schema, sets)
+    tally = kernel.Tally(groups, {node: i for i, node in enumerate(structure.nodes)}, name)
+    tally.add(matrix)
+    return spread(groups, tally.supersets, sets)
+
+
+def by_mbi(frame, structure, sets):
+    import mbi
+
+    dataset = mbi.Dataset(frame, mbi.Domain(structure.nodes, structure.schema.shape(structure.nodes)))
+    return lambda: {names: dataset.project(names).datavector(flatten=False) for names in sets}
+
+
+def by_polars(codes, sets):
+    import polars
+
+    lazy = polars.DataFrame(codes).lazy()
+
+    def run():
+        return polars.collect_all([lazy.group_by(names).len() for names in sets])
+
+    return run
+
+
+def by_duckdb(relation_of, sets):
+    listed = ", ".join("(" + ", ".join(f'"{name}"' for name in names) + ")" for names in sets)
+    columns = ", ".join(f'"{name}"' for name in dict.fromkeys(name for names in sets for name in names))
+    grouping = f"SELECT {columns}, count(*) AS rows FROM {relation_of} GROUP BY GROUPING SETS ({listed})"
+    return grouping
+
+
+def in_memory(codes, network, repeat: int) -> None:
+    import duckdb
+    import pandas as pd
+
+    structure = network.structure
+    sets = [family.names for family in structure.dag.families]
+    rows = len(next(iter(codes.values())))
+    matrix = np.array([codes[node] for node in structure.nodes], dtype=np.uint8)
+    times = {"memcpy of the columns": best(matrix.copy, repeat)[0]}
+    ours(matrix[:, :1000], structure, sets, "numba")  # compile
+    times["dpbn, numba"], numba_tables = best(lambda: ours(matrix, structure, sets, "numba"), repeat)
+    times["dpbn, numpy"], numpy_tables = best(lambda: ours(matrix, structure, sets, "numpy"), repeat)
+    del matrix
+    frame = pd.DataFrame(codes)
+    times["mbi"], mbi_tables = best(by_mbi(frame, structure, sets), 1 if rows > 10**6 else repeat)
+    del frame
+    times["polars"], _ = best(by_polars(codes, sets), 1 if rows > 10**6 else repeat)
+    connection = duckdb.connect()
+    arrow = pa.table({node: codes[node] for node in structure.nodes})  # noqa: F841 - read by DuckDB by its name
+    connection.execute("CREATE TABLE held AS SELECT * FROM arrow")
+    query = by_duckdb("held", sets)
+    times["DuckDB"], _ = best(lambda: connection.execute(query).fetchall(), 1 if rows > 10**6 else repeat)
+    for names in sets:
+        assert np.array_equal(numba_tables[names], numpy_tables[names])
+        assert np.array_equal(np.asarray(mbi_tables[names]).astype(int).ravel(), numba_tables[names].ravel())
+    print(f"\nin memory, {rows:,} rows of uint8 codes, {len(sets)} tables")
+    for name, seconds in times.items():
+        print(f"  {name:24}{seconds * 1000:10,.0f} ms")
+    for peer in ("mbi", "polars", "DuckDB"):
+        fast, plain = times[peer] / times["dpbn, numba"], times[peer] / times["dpbn, numpy"]
+        print(f"  against {peer:16}{fast:8.1f} x with numba (reach: 25) {plain:8.1f} x without (reach: 8)")
+
+
+def write_parquet(codes, network, path: Path) -> None:
+    columns = {
+        node: pa.DictionaryArray.from_arrays(pa.array(codes[node]), pa.array(network.states(node)))
+        for node in network.nodes
+    }
+    schema = pa.schema([(node, pa.dictionary(pa.int32(), pa.string())) for node in network.nodes])
+    pq.write_table(pa.table(columns).cast(schema), path)
+
+
+def from_parquet(path: Path, network, repeat: int) -> None:
+    import duckdb
+
+    structure = network.structure
+    sets = [family.names for family in structure.dag.families]
+
+    def decode():
+        return sum(batch.num_rows for batch in pq.ParquetFile(path).iter_batches(1 << 17))
+
+    def table():
+        return pq.read_table(path).num_rows
+
+    def count():
+        return open_source(path, structure).counts(sets)
+
+    count()
+    times: dict[str, float] = {}
+    times["Arrow decode, batches"], rows = best(decode, repeat)
+    times["Arrow decode, one table"], _ = best(table, repeat)
+    times["dpbn"], _ = best(count, repeat)
+    has = kernel.has_numba
+    kernel.has_numba = lambda: False
+    compiled = sys.modules.pop("dpbn.data.kernel_numba", None)
+    times["dpbn, numpy"], _ = best(count, repeat)
+    kernel.has_numba = has
+    if compiled is not None:
+        sys.modules["dpbn.data.kernel_numba"] = compiled
+    query = by_duckdb(f"read_parquet('{path}')", sets)
+    times["DuckDB"], _ = best(lambda: duckdb.connect().execute(query).fetchall(), 1 if rows > 10**6 else repeat)
+    print(f"\nfrom Parquet, {rows:,} rows, {path.stat().st_size / 2**20:,.0f} MiB")
+    for name, seconds in times.items():
+        print(f"  {name:24}{seconds * 1000:10,.0f} ms")
+    print(f"  of Arrow's own decode   {times['dpbn'] / times['Arrow decode, batches']:8.2f} x (reach: at most 1.6)")
+    print(f"  against DuckDB          {times['DuckDB'] / times['dpbn']:8.1f} x (reach: 2)")
+
+
+PEAK = """
+import sys
+from pathlib import Path
+from dpbn.data import open_source
+from dpbn.formats import load_network
+structure = load_network(sys.argv[2]).structure
+open_source(sys.argv[1], structure).counts([family.names for family in structure.dag.families])
+status = Path("/proc/self/status").read_text().splitlines()  # getrusage would count the parent before exec
+print(int(next(line for line in status if line.startswith("VmHWM")).split()[1]) // 1024)
+"""
+
+
+def peak_memory(path: Path, network_name: str) -> int:
+    """Largest resident size in MiB of a process that only counts `path`."""
+    run = subprocess.run([sys.executable, "-c", PEAK, path, network_name], check=True, capture_output=True, text=True)
+    return int(run.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--network", default="alarm")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", choices=("memory", "parquet"))
+    given = parser.parse_args()
+    network = load_network(given.network)
+    codes = sample_codes(network, given.rows, seed=0)
+    with tempfile.TemporaryDirectory() as folder:
+        large, small = Path(folder, "large.parquet"), Path(folder, "small.parquet")
+        if given.only != "memory":
+            write_parquet(codes, network, large)
+            write_parquet({node: code[: given.rows // 5] for node, code in codes.items()}, network, small)
+        if given.only != "parquet":
+            in_memory(codes, network, given.repeat)
+        del codes
+        if given.only != "memory":
+            from_parquet(large, network, given.repeat)
+            fifth, whole = peak_memory(small, given.network), peak_memory(large, given.network)
+            print(f"  peak memory             {whole:8,} MiB, of a fifth of the rows {fifth:,} MiB")
+    print(f"\n{kernel.threads()} threads, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024:,} MiB in all")
+
+
+if __name__ == "__main__":
+    main()
