@@ -1,7 +1,18 @@
 """Exact inference in float64 numpy: plan, then execute."""
 
 from dpbn.inference.answer import Answer
+from dpbn.inference.derivatives import Derivatives, Differentiator, joint_derivatives, query_derivatives
+from dpbn.inference.networks import BatchInference
 from dpbn.inference.plan import Plan
 from dpbn.inference.queries import Inference
 
-__all__ = ["Answer", "Inference", "Plan"]
+__all__ = [
+    "Answer",
+    "BatchInference",
+    "Derivatives",
+    "Differentiator",
+    "Inference",
+    "Plan",
+    "joint_derivatives",
+    "query_derivatives",
+]

@@ -106,7 +106,11 @@ class Program:
     def run(self, tables: Sequence[Array]) -> tuple[Array, Array | float]:
         """The value, axes as `output`, and the logarithm of the factor it was divided by."""
         trace = self.forward(tables)
-        return arrange(np.asarray(trace.values[-1]), self.scopes[-1], self.output, self.sizes), trace.log_scale
+        return self.value(trace), trace.log_scale
+
+    def value(self, trace: Trace) -> Array:
+        """The result of a forward pass, axes as `output`."""
+        return arrange(np.asarray(trace.values[-1]), self.scopes[-1], self.output, self.sizes)
 
     def forward(self, tables: Sequence[Array]) -> Trace:
         """Every slot's table; scaled only where plain products would have come near underflow."""

@@ -1,0 +1,170 @@
+"""The same question to many networks at once: one structure, a batch of CPT sets, the batch as an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.errors import ImpossibleEvidenceError, QueryError, StructureError
+from dpbn.inference.contraction import BATCH, Array, Scope
+from dpbn.inference.evidence import Evidence, Findings
+from dpbn.inference.model import Model, remaining
+from dpbn.inference.plan import CELL_LIMIT, Plan, plan_elimination, relevant_nodes
+from dpbn.inference.program import Program
+from dpbn.network import Structure
+
+CHUNK_CELLS = 300_000  # cells of the largest factor over a chunk of networks: stays in cache
+
+
+class BatchInference:
+    """Hundreds of networks over one structure: answers have the batch as their first axis.
+
+    `cpts[node]` has shape (batch, *CPT shape), or the CPT shape alone where all networks share it.
+    """
+
+    def __init__(self, structure: Structure, cpts: Mapping[str, Any], *, limit: int = CELL_LIMIT):
+        wrong = sorted(set(cpts) ^ set(structure.nodes))
+        if wrong:
+            raise StructureError(
+                f"CPTs must be given for exactly the nodes of the structure, got a mismatch at {wrong}"
+            )
+        self._model = Model(structure)
+        self._words = self._model.vocabulary
+        self.limit = limit
+        tables: list[Array] = []  # batch last: inner loops run over networks
+        self._varies: list[bool] = []
+        batch: int | None = None
+        for node in structure.nodes:
+            table = np.asarray(cpts[node], dtype=np.float64)
+            shape = structure.shape(node)
+            varies = table.shape != shape
+            if varies and (table.shape[1:] != shape or batch not in (None, table.shape[0])):
+                raise StructureError(
+                    f"CPTs of {node!r} must have shape {(batch or 'batch', *shape)}, got {table.shape}"
+                )
+            batch = table.shape[0] if varies else batch
+            if not np.all(np.isfinite(table)) or np.any(table < 0):
+                raise StructureError(f"CPTs of {node!r} must hold finite probabilities >= 0")
+            total = table.sum(axis=-1, keepdims=True)
+            if np.any(np.abs(total - 1) > 1e-6):
+                raise StructureError(f"rows of the CPTs of {node!r} must sum to 1, got {float(total.flat[0])!r}")
+            table = table / total
+            tables.append(np.ascontiguousarray(np.moveaxis(table, 0, -1)) if varies else table)
+            self._varies.append(varies)
+        self._tables = tables
+        self.batch = 1 if batch is None else batch
+        self._programs = lru_cache(256)(self._compile)
+
+    def query(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> NDArray[np.float64]:
+        """P(targets | evidence) of every network: axes (batch, *targets)."""
+        findings = self._words.findings(evidence)
+        variables = self._words.targets(targets, findings.hard)
+        table = self._run(variables, findings)[0]
+        total = table.sum(axis=tuple(range(table.ndim - 1)))
+        self._check(total)
+        return np.ascontiguousarray(np.moveaxis(table / total, -1, 0))
+
+    def probability(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
+        """P(evidence) of every network."""
+        return np.exp(self.log_probability(evidence))
+
+    def log_probability(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
+        """ln P(evidence) of every network; -inf where it is impossible."""
+        table, scale = self._run((), self._words.findings(evidence))
+        with np.errstate(divide="ignore"):
+            return np.log(table) + scale
+
+    def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
+        """P(node | evidence) of every node in every network: {node: (batch, states)}."""
+        findings = self._words.findings(evidence)
+        plan, program, chunk, width = self._programs((), *findings.pattern, "all")
+        sizes = self._model.sizes
+        found = [np.zeros((sizes[v], self.batch)) for v in range(len(sizes))]
+        for start in range(0, self.batch, chunk):
+            where = self._networks(start, width)
+            tables = self._inputs(plan, program, findings, where)
+            trace = program.forward(tables)
+            keep = min(chunk, self.batch - start)
+            self._check(np.asarray(np.broadcast_to(trace.values[-1], (width,)))[:keep], start)
+            gradients = program.gradient(trace, np.ones(width), (BATCH,))
+            for v, scope in enumerate(program.inputs[: len(sizes)]):
+                if v in findings.hard:
+                    continue
+                family = tables[v] * gradients[v] if BATCH in scope else tables[v][..., None] * gradients[v]
+                marginal = family.sum(axis=tuple(range(family.ndim - 2)))
+                found[v][:, start : start + keep] = (marginal / marginal.sum(axis=0))[:, :keep]
+        for v, code in findings.hard.items():
+            found[v][code] = 1.0
+        return {name: np.ascontiguousarray(found[v].T) for v, name in enumerate(self._words.nodes)}
+
+    def _compile(
+        self, targets: Scope, hard: frozenset[int], soft: frozenset[int], kind: str
+    ) -> tuple[Plan, Program, int, int]:
+        model = self._model
+        if kind == "all":
+            relevant = list(range(len(model.sizes)))
+        else:
+            relevant = sorted(relevant_nodes(model.parents, {*targets, *hard, *soft}))
+        plain = [remaining(model.scopes[node], hard) for node in relevant]
+        plan = plan_elimination(
+            [*plain, *((v,) for v in sorted(soft))], model.sizes, targets, limit=self.limit, relevant=relevant
+        )
+        scopes = [(*s, BATCH) if kind == "all" or self._varies[n] else s for n, s in zip(relevant, plain, strict=True)]
+        scopes += [(v,) for v in sorted(soft)]
+        chunk = max(1, min(self.batch, CHUNK_CELLS // max(plan.largest, 1)))
+        program = Program(scopes, plan.order, (*targets, BATCH), [*model.sizes, chunk])
+        return plan, program, chunk, chunk
+
+    def _networks(self, start: int, width: int) -> slice | NDArray[np.int64]:
+        """A chunk of networks; the last one repeats its last network to keep its width."""
+        if start + width <= self.batch:
+            return slice(start, start + width)
+        return np.minimum(np.arange(start, start + width), self.batch - 1)
+
+    def _inputs(
+        self, plan: Plan, program: Program, findings: Findings, where: slice | NDArray[np.int64]
+    ) -> list[Array]:
+        tables: list[Array] = []
+        for node, scope in zip(plan.relevant, program.inputs, strict=False):
+            index = tuple(findings.hard.get(v, slice(None)) for v in self._model.scopes[node])
+            if self._varies[node]:
+                tables.append(self._tables[node][(*index, slice(None))][..., where])
+            else:
+                table = self._tables[node][index]
+                width = program.sizes[BATCH]
+                tables.append(np.broadcast_to(table[..., None], (*table.shape, width)) if BATCH in scope else table)
+        return tables + [findings.soft[v] for v in sorted(findings.soft)]
+
+    def _run(self, targets: Scope, findings: Findings) -> tuple[Array, Array]:
+        plan, program, chunk, width = self._programs(targets, *findings.pattern, "joint")
+        found = np.zeros((*(self._model.sizes[v] for v in targets), self.batch))
+        scales = np.zeros(self.batch)
+        for start in range(0, self.batch, chunk):
+            value, scale = program.run(self._inputs(plan, program, findings, self._networks(start, width)))
+            keep = min(chunk, self.batch - start)
+            found[..., start : start + keep] = value[..., :keep]
+            scales[start : start + keep] = np.broadcast_to(scale, (width,))[:keep]
+        return found, scales
+
+    def _check(self, totals: Array, start: int = 0) -> None:
+        wrong = np.flatnonzero(~(totals > 0))
+        if wrong.size:
+            raise ImpossibleEvidenceError(
+                f"evidence must have positive probability in every network, got 0 in network {start + int(wrong[0])}"
+            )
+
+
+def stacked(networks: Iterable[Any]) -> BatchInference:
+    """A batch from networks that share one structure."""
+    chosen = list(networks)
+    if not chosen:
+        raise QueryError("a batch must hold at least one network, got none")
+    structure = chosen[0].structure
+    for network in chosen[1:]:
+        if network.structure != structure:
+            raise QueryError("networks of a batch must share one structure, got different ones")
+    return BatchInference(structure, {n: np.stack([network.cpt(n) for network in chosen]) for n in structure.nodes})

@@ -1,0 +1,68 @@
+"""A batch of networks answers exactly as each network alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import networks, random_evidence
+
+import dpbn
+from dpbn.errors import ImpossibleEvidenceError, StructureError
+from dpbn.inference import BatchInference
+from dpbn.inference.networks import stacked
+
+
+def variants(network, count, seed):
+    generator = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        cpts = {}
+        for node in network.nodes:
+            table = network.cpt(node) * generator.uniform(0.5, 1.5, network.cpt(node).shape)
+            cpts[node] = table / table.sum(axis=-1, keepdims=True)
+        found.append(dpbn.BayesianNetwork(network.structure, cpts))
+    return found
+
+
+@settings(deadline=None, max_examples=25)
+@given(networks(), st.integers(0, 1000), st.integers(0, 2), st.integers(0, 1), st.sampled_from([1, 4, 300_000]))
+def test_each_network_of_a_batch_answers_as_alone(network, seed, hard, soft, chunk):
+    from dpbn.inference import networks as module
+
+    evidence = random_evidence(network, seed, hard, soft)
+    several = variants(network, 5, seed)
+    before, module.CHUNK_CELLS = module.CHUNK_CELLS, chunk
+    try:
+        many = stacked(several)
+        alone = [dpbn.Inference(one, strategy="elimination") for one in several]
+        np.testing.assert_allclose(many.probability(evidence), [a.probability(evidence) for a in alone], rtol=1e-9)
+        if alone[0].probability(evidence) == 0:
+            with pytest.raises(ImpossibleEvidenceError):
+                many.posteriors(evidence)
+            return
+        posteriors = many.posteriors(evidence)
+        for i, a in enumerate(alone):
+            for node, values in a.posteriors(evidence).items():
+                np.testing.assert_allclose(posteriors[node][i], values, rtol=1e-8, atol=1e-14)
+        free = [n for n in network.nodes if n not in evidence][:2]
+        if free:
+            expected = [a.query(free, evidence).values for a in alone]
+            np.testing.assert_allclose(many.query(free, evidence), expected, rtol=1e-8, atol=1e-14)
+    finally:
+        module.CHUNK_CELLS = before
+
+
+def test_shared_cpts_may_be_given_once_and_wrong_shapes_are_named():
+    network = dpbn.load_network("asia")
+    cpts = {n: network.cpt(n) for n in network.nodes}
+    cpts["lung"] = np.stack([network.cpt("lung"), network.cpt("lung")[::-1]])
+    values = BatchInference(network.structure, cpts).query("lung", {"smoke": "yes"})
+    np.testing.assert_allclose(values, [[0.1, 0.9], [0.01, 0.99]])
+    posteriors = BatchInference(network.structure, cpts).posteriors({"xray": "yes"})
+    alone = dpbn.Inference(network).posteriors({"xray": "yes"})
+    for node in network.nodes:
+        np.testing.assert_allclose(posteriors[node][0], alone[node])
+    with pytest.raises(StructureError, match="'lung'"):
+        BatchInference(network.structure, {**cpts, "lung": np.ones((2, 3))})
+    with pytest.raises(StructureError, match="sum to 1"):
+        BatchInference(network.structure, {**cpts, "lung": np.ones((4, 2, 2))})
