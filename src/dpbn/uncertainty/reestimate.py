@@ -1,7 +1,7 @@
-"""Estimate again from other noisy tables of the same kind: what error bars and forecasts repeat.
+"""Estimate again from other noisy tables of the same kind: what error bars repeat.
 
-Given the public side of a release (structure, method, measurements' names and scales, details), returns the
-deterministic map from noisy table values to CPTs that the learner applied. Post-processing: never sees data.
+From the public side of a release (structure, method, names and scales of the measurements, details) comes the
+deterministic map from noisy values to CPTs that the learner applied, on a batch. Post-processing: never sees data.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError
+from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.icml2020 import weighted_mean
 from dpbn.learners.procedure1 import node_tables, parameters_from
 
@@ -20,20 +21,41 @@ if TYPE_CHECKING:
     from dpbn.release import Release
 
 Array = NDArray[np.float64]
-Tables = Sequence[NDArray[np.int64]]
+Tables = Sequence[NDArray[np.int64]]  # one per measurement of the release, in order; the replicate is the first axis
 
 
 def estimator_of(release: Release) -> Callable[[Tables], Mapping[str, Array]]:
-    """The map from the values of `release.measurements` (in order) to CPTs of every measured node."""
+    """The map from values like those of `release.measurements` to the CPTs of every measured node."""
+    if release.method == "optimized":
+        return lambda tables: _optimized(release, tables)
     if release.method == "uniform":
-        return lambda tables: _procedure1(release, release.allocation, tables)
+        return _one_by_one(lambda tables: _procedure1(release, release.allocation, tables))
     if release.method == "icml2020":
-        return lambda tables: _two_stages(release, tables)
-    raise InputError(f"a method with noise must be given for error bars, got {release.method!r}")
+        return _one_by_one(lambda tables: _two_stages(release, tables))
+    raise InputError(f"error bars need a release made with noise, got method {release.method!r}")
 
 
 def _priors(release: Release) -> dict[str, Array]:
     return {node: np.asarray(alpha, dtype=np.float64) for node, alpha in release.prior.items()}
+
+
+def _optimized(release: Release, tables: Tables) -> Mapping[str, Array]:
+    return estimate_batch(
+        release.structure,
+        [m.names for m in release.measurements],
+        [table.astype(np.float64) for table in tables],
+        [m.variance for m in release.measurements],
+        prior=_priors(release),
+        public_cpts={node: release.network.cpt(node) for node in release.public_nodes},
+    )
+
+
+def _one_by_one(single: Callable[[Tables], Mapping[str, Array]]) -> Callable[[Tables], Mapping[str, Array]]:
+    def batch(tables: Tables) -> Mapping[str, Array]:
+        each = [single([table[index] for table in tables]) for index in range(len(tables[0]))]
+        return {node: np.stack([cpts[node] for cpts in each]) for node in each[0]}
+
+    return batch
 
 
 def _procedure1(release: Release, shares: Mapping[str, float], tables: Tables) -> Mapping[str, Array]:

@@ -45,17 +45,15 @@ def replicate(release: Release, count: int = 100, seed: int = 0) -> Replicates:
     measured = [m.names for m in release.measurements]
     families = [structure.family(node).names for node in structure.nodes]
     counts = _scaled_counts(release, [*measured, *families], count, seed)
-    total: dict[str, list[Array]] = {node: [] for node in structure.nodes}
-    sampled: dict[str, list[Array]] = {node: [] for node in structure.nodes}
-    for index in range(count):
-        tables = [table[index] for table in counts]
-        noisy = simulated_noise(tables[: len(measured)], release.measurements, seed + index)
-        cpts = estimate(noisy)
-        for node, table in zip(structure.nodes, tables[len(measured) :], strict=True):
-            given = node in release.public_nodes
-            total[node].append(release.network.cpt(node) if given else cpts[node])
-            sampled[node].append(release.network.cpt(node) if given else _frequencies(table, release, node))
-    return Replicates(_stacked(total), _stacked(sampled))
+    noisy = simulated_noise(counts[: len(measured)], release.measurements, seed)
+    estimated = estimate(noisy)
+    total, sampled = {}, {}
+    for node, table in zip(structure.nodes, counts[len(measured) :], strict=True):
+        released = np.broadcast_to(release.network.cpt(node), table.shape)
+        public = node in release.public_nodes
+        total[node] = released if public else estimated[node]
+        sampled[node] = released if public else _frequencies(table, released)
+    return Replicates(total, sampled)
 
 
 def _scaled_counts(
@@ -77,12 +75,8 @@ def _scaled_counts(
     return scaled
 
 
-def _frequencies(table: NDArray[np.int64], release: Release, node: str) -> Array:
+def _frequencies(table: NDArray[np.int64], released: Array) -> Array:
     """Relative frequencies; rows not drawn keep the released probabilities."""
     counts = table.astype(np.float64)
     seen = counts.sum(axis=-1, keepdims=True) > 0
-    return np.where(seen, normalised_rows(counts), release.network.cpt(node))
-
-
-def _stacked(lists: Mapping[str, list[Array]]) -> dict[str, Array]:
-    return {node: np.stack(its) for node, its in lists.items()}
+    return np.where(seen, normalised_rows(counts), released)
