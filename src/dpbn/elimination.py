@@ -46,63 +46,87 @@ def graph_of_scopes(count: int, scopes: Sequence[Sequence[int]]) -> list[int]:
     return [neighbours & ~(1 << v) for v, neighbours in enumerate(adjacency)]
 
 
-def _fill(adjacency: Sequence[int], vertex: int) -> int:
-    neighbours = adjacency[vertex]
-    missing = -neighbours.bit_count()  # every neighbour misses itself
-    for other in bits(neighbours):
-        missing += (neighbours & ~adjacency[other]).bit_count()
-    return missing // 2
+class _Greedy:
+    """A graph being eliminated: neighbourhoods, their weights (log cells), and the score of a vertex."""
 
+    def __init__(self, adjacency: Sequence[int], sizes: Sequence[int], heuristic: str):
+        self.graph = list(adjacency)
+        self.logs = [math.log(size) + 1e-9 for size in sizes]
+        self.weights = [self.logs[v] + sum(self.logs[u] for u in bits(its)) for v, its in enumerate(adjacency)]
+        self.sizes = sizes
+        classes: dict[int, int] = {}
+        for v, size in enumerate(sizes):
+            classes[size] = classes.get(size, 0) | 1 << v
+        self.classes = tuple(classes.items())  # few distinct sizes: a weighted sum is a few bit counts
+        self.score: Callable[[int], tuple[float, float]] = {
+            "min-fill": self._min_fill,
+            "weighted-min-fill": self._weighted_min_fill,
+            "min-weight": self._min_weight,
+        }[heuristic]
 
-def _score(heuristic: str, adjacency: Sequence[int], sizes: Sequence[int]) -> Callable[[int], tuple[float, float]]:
-    logs = [math.log(size) + 1e-9 for size in sizes]
+    def _min_fill(self, vertex: int) -> tuple[float, float]:
+        graph, neighbours = self.graph, self.graph[vertex]
+        missing = -neighbours.bit_count()  # every neighbour misses itself
+        left = neighbours
+        while left:
+            low = left & -left
+            missing += (neighbours & ~graph[low.bit_length() - 1]).bit_count()
+            left ^= low
+        return missing // 2, self.weights[vertex]
 
-    def weight(vertex: int) -> float:
-        return logs[vertex] + sum(logs[other] for other in bits(adjacency[vertex]))
+    def _weighted_min_fill(self, vertex: int) -> tuple[float, float]:
+        graph, neighbours, total = self.graph, self.graph[vertex], 0
+        left = neighbours
+        while left:
+            low = left & -left
+            other = low.bit_length() - 1
+            left ^= low
+            missing = neighbours & ~graph[other] & ~low
+            if missing:
+                total += self.sizes[other] * sum(size * (missing & its).bit_count() for size, its in self.classes)
+        return total, self.weights[vertex]
 
-    def min_fill(vertex: int) -> tuple[float, float]:
-        return _fill(adjacency, vertex), weight(vertex)
+    def _min_weight(self, vertex: int) -> tuple[float, float]:
+        return self.weights[vertex], 0.0
 
-    def weighted_min_fill(vertex: int) -> tuple[float, float]:
-        neighbours, total = adjacency[vertex], 0
+    def remove(self, vertex: int) -> int:
+        """Eliminate `vertex`; returns the mask of the vertices whose fill may have changed."""
+        graph, logs = self.graph, self.logs
+        neighbours = graph[vertex]
+        affected = neighbours
+        gone = ~(1 << vertex)
         for other in bits(neighbours):
-            missing = neighbours & ~adjacency[other] & ~(1 << other)
-            total += sizes[other] * sum(sizes[far] for far in bits(missing))
-        return total, weight(vertex)
-
-    def min_weight(vertex: int) -> tuple[float, float]:
-        return weight(vertex), 0.0
-
-    return {"min-fill": min_fill, "weighted-min-fill": weighted_min_fill, "min-weight": min_weight}[heuristic]
+            before = graph[other]
+            after = (before | neighbours) & gone & ~(1 << other)
+            graph[other] = after
+            added = after & ~before
+            self.weights[other] -= logs[vertex]
+            if added:
+                affected |= after  # new edges change the fill of common neighbours too
+                self.weights[other] += sum(logs[new] for new in bits(added))
+        graph[vertex] = 0
+        return affected
 
 
 def eliminate(adjacency: Sequence[int], sizes: Sequence[int], heuristic: str, *, keep: int = 0) -> Elimination:
     """Greedy elimination of every vertex outside the mask `keep`, by one heuristic."""
-    graph = list(adjacency)
-    score = _score(heuristic, graph, sizes)
+    greedy = _Greedy(adjacency, sizes, heuristic)
+    graph, score = greedy.graph, greedy.score
     current = {v: score(v) for v in range(len(graph)) if not keep >> v & 1}
     heap = [(*value, v) for v, value in current.items()]
     heapq.heapify(heap)
     order: list[int] = []
     cliques: list[int] = []
-    local = heuristic == "min-weight"
     while current:
         first, second, vertex = heapq.heappop(heap)
         if current.get(vertex) != (first, second):
             continue  # an outdated entry: a newer one is in the heap
         del current[vertex]
-        neighbours = graph[vertex]
         order.append(vertex)
-        cliques.append(neighbours | 1 << vertex)
-        affected = neighbours
-        for other in bits(neighbours):
-            before = graph[other]
-            after = (before | neighbours) & ~(1 << vertex) & ~(1 << other)
-            graph[other] = after
-            if not local and after & ~before:
-                affected |= after  # new edges change the fill of common neighbours too
-        graph[vertex] = 0
-        for other in bits(affected):
+        cliques.append(graph[vertex] | 1 << vertex)
+        neighbours = graph[vertex]
+        affected = greedy.remove(vertex)
+        for other in bits(neighbours if heuristic == "min-weight" else affected):
             if other in current:
                 value = score(other)
                 if value != current[other]:

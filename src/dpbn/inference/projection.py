@@ -86,7 +86,11 @@ class Projection:
 
 def _zeros_and_ones(shape: Sequence[int], kept: Sequence[bool]) -> Array:
     """Rows: cells of `shape`; columns: cells of its kept axes; one where they agree."""
-    matrix: Array = np.ones((1, 1))
+    index = np.zeros(1, dtype=np.int64)
+    columns = 1
     for size, keep in zip(shape, kept, strict=True):
-        matrix = np.asarray(np.kron(matrix, np.eye(size) if keep else np.ones((size, 1))), dtype=np.float64)
+        index = (index[:, None] * size + np.arange(size) if keep else np.repeat(index[:, None], size, 1)).reshape(-1)
+        columns *= size if keep else 1
+    matrix = np.zeros((len(index), columns))
+    matrix[np.arange(len(index)), index] = 1.0
     return matrix

@@ -15,6 +15,7 @@ from dpbn.inference.calibrated import CalibratedTree
 from dpbn.inference.columns import column_codes, columns_of
 from dpbn.inference.elimination import EliminationEngine, impossible
 from dpbn.inference.evidence import Evidence, Findings
+from dpbn.inference.explanation import Explanation
 from dpbn.inference.map import MaximumEngine
 from dpbn.inference.model import model_of
 from dpbn.inference.plan import CELL_LIMIT, Plan
@@ -47,6 +48,7 @@ class Inference:
         self._elimination = EliminationEngine(self._model, self.limit)
         self._maximum = MaximumEngine(self._model, self.limit)
         self._calibrated: CalibratedTree | None = None
+        self._explanation: Explanation | None = None
         self._tree_refused = False
         self._predictor = Predictor(self._model, self.limit)
         self._sampler = Sampler(self._model, self.limit)
@@ -102,7 +104,12 @@ class Inference:
         """The most probable states of all unobserved nodes together, and P(those states | evidence)."""
         findings = self._words.findings(evidence)
         targets = tuple(v for v in range(len(self.nodes)) if v not in findings.hard)
-        return self._maximise(targets, findings)
+        tree = self._tree()
+        if tree is None:
+            return self._maximise(targets, findings)
+        if self._explanation is None:
+            self._explanation = Explanation(self._model, tree.tree, tree.down, tree.nodes)
+        return self._told(targets, findings, *self._explanation.mpe(findings))
 
     def map(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
         """The most probable states of `targets` together (all else summed), and P(those states | evidence)."""
@@ -110,9 +117,14 @@ class Inference:
         return self._maximise(self._words.targets(targets, findings.hard), findings)
 
     def _maximise(self, targets: tuple[int, ...], findings: Findings) -> tuple[dict[str, str], float]:
-        codes, log = self._maximum.map(tuple(sorted(targets)), findings)
+        return self._told(targets, findings, *self._maximum.map(tuple(sorted(targets)), findings))
+
+    def _told(
+        self, targets: tuple[int, ...], findings: Findings, codes: dict[int, int], log: float
+    ) -> tuple[dict[str, str], float]:
+        """Labels, and the probability given the evidence."""
         total = self._log_probability(findings)
-        if total == -math.inf:
+        if log == -math.inf or total == -math.inf:
             raise impossible(self._model, findings)
         return {self._words.nodes[v]: self._words.states[v][codes[v]] for v in targets}, math.exp(min(log - total, 0.0))
 
