@@ -5,7 +5,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from table_contract import CASES, Case, check, plain
+
+from tests.table_contract import CASES, Case, check, plain
 
 ENGINES = {}
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles import joint_table, networks, random_evidence, with_evidence
 
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError
 from dpbn.inference import joint_derivatives, query_derivatives
+from tests.inference.oracles import joint_table, networks, random_evidence, with_evidence
 
 
 class Moved:

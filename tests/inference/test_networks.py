@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import networks, random_evidence
 
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, StructureError
 from dpbn.inference import BatchInference
 from dpbn.inference.networks import stacked
+from tests.inference.oracles import networks, random_evidence
 
 
 def variants(network, count, seed):

@@ -7,11 +7,11 @@ import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import networks
 
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, QueryError
 from dpbn.inference import predict
+from tests.inference.oracles import networks
 
 
 def expected(ask: dpbn.Inference, frame: pandas.DataFrame, target: str) -> np.ndarray:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import joint_table, networks, random_evidence, random_network, with_evidence
 
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
+from tests.inference.oracles import joint_table, networks, random_evidence, random_network, with_evidence
 
 STRATEGIES = ["auto", "elimination", "junction-tree"]
 SETTINGS = settings(deadline=None, max_examples=40)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from oracles import joint_table, random_evidence, random_network, with_evidence
 from scipy import stats
 
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, InputError
+from tests.inference.oracles import joint_table, random_evidence, random_network, with_evidence
 
 
 @pytest.mark.parametrize("seed", range(4))

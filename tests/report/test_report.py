@@ -5,13 +5,13 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hostile import LABELS, hostile_network
 
 import dpbn
 from dpbn.display import escaped, graph_svg, network_html, probability, release_html
 from dpbn.errors import InputError
 from dpbn.report import write_report
 from dpbn.statement import points, privacy_statement
+from tests.report.hostile import LABELS, hostile_network
 
 
 @pytest.fixture(scope="module")
