@@ -28,7 +28,10 @@ lint: $(VENV)/.dev  ## lint and type-check
 test: lint  ## lint, type-check and run the tests
 	$(BIN)/python -m pytest -n 2
 
+bench-formats: $(VENV)/.dev  ## time the readers against pgmpy, and sampling
+	$(BIN)/python benchmarks/formats.py
+
 clean:  ## remove the environment and what was made
 	rm -rf $(VENV) out site build
 
-.PHONY: help demo lint test clean
+.PHONY: help demo lint test bench-formats clean

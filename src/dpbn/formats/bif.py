@@ -20,11 +20,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.domain import Schema, Variable
+from dpbn.domain import Variable
 from dpbn.errors import FormatError, StructureError
 from dpbn.formats.scanner import LABEL, NUMBERS, SPACE, STRING, Scanner, bare_or_quoted, labels, numbers, unquoted
-from dpbn.formats.tables import checked_rows, from_rows
-from dpbn.graph import Dag
+from dpbn.formats.tables import assembled, checked_rows, from_rows
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
 # What is never closed runs to the end of the text: failing at each opening in turn would take quadratic time.
@@ -106,7 +105,7 @@ def _parse(text: str) -> tuple[Scanner, Structure, dict[str, _Block]]:
         if unknown is not None:
             scanner.fail(f"a probability block must name declared variables, got {unknown!r}", block.position)
     parents = {block.child: block.parents for block in blocks.values()}
-    return scanner, Structure(Schema(tuple(variables.values())), Dag(tuple(variables), parents)), blocks
+    return scanner, assembled(variables, parents), blocks
 
 
 def _blank(found: re.Match[str]) -> str:

@@ -15,11 +15,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dpbn.domain import Schema, Variable
+from dpbn.domain import Variable
 from dpbn.errors import FormatError, StructureError
 from dpbn.formats.scanner import LABEL, SPACE, STRING, Scanner, labels, quoted, unquoted
-from dpbn.formats.tables import from_table
-from dpbn.graph import Dag
+from dpbn.formats.tables import assembled, from_table
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
 NAME_FIELD = "dpbn_name"
@@ -111,7 +110,7 @@ def _parse(text: str) -> tuple[Scanner, Structure, dict[str, _Block]]:
             scanner.fail(f"{block.child!r} and its parents must be distinct, got {block.parents}", block.position)
         blocks[block.child] = block
     parents = {block.child: block.parents for block in found}
-    return scanner, Structure(Schema(tuple(variables.values())), Dag(tuple(variables), parents)), blocks
+    return scanner, assembled(variables, parents), blocks
 
 
 def _node(scanner: Scanner) -> tuple[str, Variable]:

@@ -17,10 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.domain import Schema, Variable
+from dpbn.domain import Variable
 from dpbn.errors import FormatError
-from dpbn.formats.tables import checked_rows
-from dpbn.graph import Dag
+from dpbn.formats.tables import assembled, checked_rows
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
 FORMAT, VERSION = "dpbn-network", 1
@@ -47,13 +46,14 @@ def structure_from_dict(document: Any) -> Structure:
     entries = document.get("variables")
     if not isinstance(entries, list):
         raise FormatError(f"'variables' must be a list, got {_kind(entries)}")
-    variables: list[Variable] = []
+    variables: dict[str, Variable] = {}
     parents: dict[str, tuple[str, ...]] = {}
     for number, entry in enumerate(entries):
         variable, its_parents = _variable(entry, f"variables[{number}]")
-        variables.append(variable)
-        parents[variable.name] = its_parents
-    return Structure(Schema(tuple(variables)), Dag(tuple(v.name for v in variables), parents))
+        if variable.name in variables:
+            raise FormatError(f"variables must be distinct, got {variable.name!r} twice")
+        variables[variable.name], parents[variable.name] = variable, its_parents
+    return assembled(variables, parents)
 
 
 def _variable(entry: Any, subject: str) -> tuple[Variable, tuple[str, ...]]:

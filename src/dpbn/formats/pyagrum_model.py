@@ -20,6 +20,9 @@ def to_pyagrum(network: BayesianNetwork) -> Any:
         raise MissingExtraError("pyagrum", "pyagrum") from None
     model = pyagrum.BayesNet()
     for node in network.nodes:
+        cut = next((label for label in (node, *network.states(node)) if "\0" in label), None)
+        if cut is not None:  # pyAgrum would keep only what stands before it
+            raise FormatError(f"a label in pyAgrum must not hold the character NUL, got {cut!r}")
         model.add(pyagrum.LabelizedVariable(node, node, list(network.states(node))))
     for parent, node in network.structure.dag.arcs:
         model.addArc(parent, node)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbn.domain import Schema, Variable
 from dpbn.errors import FormatError
+from dpbn.graph import Dag
 from dpbn.network import ROW_SUM_TOLERANCE, Structure
 
 # Files print few digits. Up to ROW_SUM_TOLERANCE a row is kept bit for bit as it was read; up to this it is
@@ -19,6 +21,13 @@ ROUNDING_TOLERANCE = 1e-3
 
 class RoundedRowsWarning(UserWarning):
     """Rows of a CPT were divided by their sum, because the file rounds them too coarsely."""
+
+
+def assembled(variables: Mapping[str, Variable], parents: Mapping[str, tuple[str, ...]]) -> Structure:
+    """The structure of what a file declares, in the order it declares it; a file that declares nothing is refused."""
+    if not variables:
+        raise FormatError("a network must declare at least one variable, got none")
+    return Structure(Schema(tuple(variables.values())), Dag(tuple(variables), parents))
 
 
 def row_name(structure: Structure, node: str, row: int) -> str:

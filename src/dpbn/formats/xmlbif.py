@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
-from dpbn.domain import Schema, Variable
+from dpbn.domain import Variable
 from dpbn.errors import FormatError, StructureError
-from dpbn.formats.tables import from_table
-from dpbn.graph import Dag
+from dpbn.formats.tables import assembled, from_table
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
 _XML_SPACE = " \t\r\n"
@@ -189,7 +188,7 @@ def _parse(text: str) -> tuple[Structure, dict[str, _Entry]]:
         if child in definitions:
             entry.fail(f"{child!r} must have one DEFINITION, got a second")
         definitions[child], parents[child] = entry, given
-    return Structure(Schema(tuple(variables.values())), Dag(tuple(variables), parents)), definitions
+    return assembled(variables, parents), definitions
 
 
 def write(network: BayesianNetwork) -> str:
