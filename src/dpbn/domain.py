@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpbn.errors import StructureError
+from dpbn.errors import StructureError, did_you_mean
 
 
 def _text(subject: str, value: Any) -> str:
@@ -84,7 +84,8 @@ class Variable:
         try:
             return self.states.index(state)
         except ValueError:
-            raise StructureError(f"state of {self.name!r} must be one of {self.states}, got {state!r}") from None
+            hint = did_you_mean(state, self.states)
+            raise StructureError(f"state of {self.name!r} must be one of {self.states}, got {state!r}{hint}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,8 @@ class Schema:
         try:
             return self._positions[name]
         except (KeyError, TypeError):
-            raise StructureError(f"a variable must be one of the schema's {len(self)}, got {name!r}") from None
+            hint = did_you_mean(name, self._positions)
+            raise StructureError(f"a variable must be one of the schema's {len(self)}, got {name!r}{hint}") from None
 
     def shape(self, names: Iterable[str]) -> tuple[int, ...]:
         """Domain sizes of `names`, in that order."""

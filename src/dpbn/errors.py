@@ -4,6 +4,19 @@
 data; they must never be copied into anything published. All other errors concern public facts only.
 """
 
+from collections.abc import Iterable
+
+
+def did_you_mean(received: object, known: Iterable[str]) -> str:
+    """'; did you mean …?' if `received` looks like one of the public names `known`, else nothing."""
+    from difflib import get_close_matches
+
+    if not isinstance(received, str):
+        return ""
+    by_case = {name.casefold(): name for name in known}
+    close = get_close_matches(received.casefold(), by_case, n=1, cutoff=0.6)
+    return f"; did you mean {by_case[close[0]]!r}?" if close else ""
+
 
 class DpbnError(Exception):
     """Base of every error raised on purpose."""

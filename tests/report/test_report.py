@@ -11,7 +11,7 @@ from dpbn.display import escaped, graph_svg, network_html, probability, release_
 from dpbn.errors import InputError
 from dpbn.report import write_report
 from dpbn.statement import points, privacy_statement
-from tests.report.hostile import LABELS, hostile_network
+from tests.hostile import LABELS, hostile_network
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from importlib import import_module
 
 import click
 
-from dpbn.errors import DpbnError
+from dpbn.errors import DpbnError, MissingExtraError
 from dpbn.version import __version__
 
 # command -> (module, one line of help)
@@ -29,6 +29,20 @@ COMMANDS = {
     "serve": ("dpbn.cli.serve", "Explore a release in the browser: what-if questions with a click."),
     "ledger": ("dpbn.cli.ledger", "Open, show and check the privacy ledger."),
     "evaluate": ("dpbn.cli.evaluate", "Compare methods on simulated data, one row per run."),
+}
+# package -> the extra that brings it
+EXTRAS = {
+    "duckdb": "engines",
+    "ibis": "engines",
+    "matplotlib": "plots",
+    "narwhals": "engines",
+    "networkx": "networkx",
+    "numba": "numba",
+    "polars": "engines",
+    "pyspark": "spark",
+    "sklearn": "sklearn",
+    "starlette": "web",
+    "uvicorn": "web",
 }
 
 
@@ -71,6 +85,9 @@ def dpbn() -> None:
     \b
     dpbn learn patients.parquet alarm --epsilon 1 -o alarm.release.json
     dpbn query alarm.release.json HR --given BP=LOW
+    dpbn report alarm.release.json
+
+    Every command explains itself: dpbn learn --help. Exit code 0 done, 1 refused with a reason, 2 wrong usage.
     """
 
 
@@ -79,7 +96,7 @@ def main() -> None:
     try:
         dpbn(prog_name="dpbn", standalone_mode=False)
     except click.exceptions.Abort:
-        click.echo("stopped: nothing further was done", err=True)
+        click.echo("stopped: nothing was done (--yes answers the question in a script)", err=True)
         sys.exit(1)
     except click.ClickException as error:
         error.show()
@@ -90,10 +107,22 @@ def main() -> None:
         _tell(f"{error}", error)
     except KeyboardInterrupt as error:
         _tell("interrupted", error)
+    except BrokenPipeError:  # `dpbn … | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        _tell(_missing(error), error)
     except OSError as error:
         _tell(f"{error.strerror or type(error).__name__}: {error.filename or ''}", error)
     except Exception as error:  # the message may quote private rows: name the kind only
         _tell(f"internal error ({type(error).__name__}); set DPBN_DEBUG=1 for a traceback, which may show data", error)
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    package = (error.name or "").partition(".")[0]
+    if package in EXTRAS:
+        return str(MissingExtraError(package, EXTRAS[package]))
+    return f"the Python package {package or 'named above'} must be installed, got none"
 
 
 def _tell(message: str, error: BaseException) -> None:

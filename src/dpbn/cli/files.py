@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpbn.cli.shared import given_option, json_option, open_model, parse_given, print_json, print_table
-from dpbn.release import Release
+from dpbn.cli.shared import (
+    ModelPath,
+    check_output,
+    given_option,
+    json_option,
+    network_of,
+    open_model,
+    parse_given,
+    print_json,
+    print_table,
+    soft_option,
+    working,
+)
+
+if TYPE_CHECKING:
+    from dpbn.network import Structure
+    from dpbn.release import Release
 
 
 @click.command()
-@click.argument("model")
-@click.option("--rows", "-n", type=int, required=True, help="How many rows.")
+@click.argument("model", type=ModelPath())
+@click.option("--rows", "-n", type=click.IntRange(min=0), required=True, help="How many rows.")
 @click.option("--seed", type=int, help="Repeatable draw.")
 @given_option
+@soft_option
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write.")
-def sample(model: str, rows: int, seed: int | None, given: tuple[str, ...], output: str) -> None:
+@json_option
+def sample(
+    model: str,
+    rows: int,
+    seed: int | None,
+    given: tuple[str, ...],
+    soft: tuple[str, ...],
+    output: str,
+    as_json: bool,
+) -> None:
     """Draw synthetic ROWS from MODEL, given evidence if wanted.
 
     \b
@@ -26,18 +50,23 @@ def sample(model: str, rows: int, seed: int | None, given: tuple[str, ...], outp
     from dpbn.inference import Inference
     from dpbn.tables import write_table
 
-    opened = open_model(model)
-    network = opened.network if isinstance(opened, Release) else opened
-    evidence = parse_given(given)
-    frame = Inference(network).sample(rows, evidence, seed=seed) if evidence else network.sample(rows, seed)
-    write_table(frame, output)
-    click.echo(f"wrote {output}: {rows} rows")
+    check_output(output)
+    network = network_of(open_model(model))
+    evidence = parse_given(given, soft)
+    with working("drawing"):
+        frame = Inference(network).sample(rows, evidence, seed=seed) if evidence else network.sample(rows, seed)
+        write_table(frame, output)
+    if as_json:
+        print_json({"output": output, "rows": rows})
+    else:
+        click.echo(f"wrote {output}: {rows} rows")
 
 
 @click.command()
-@click.argument("source")
+@click.argument("source", type=ModelPath())
 @click.argument("output", type=click.Path(dir_okay=False))
-def convert(source: str, output: str) -> None:
+@json_option
+def convert(source: str, output: str, as_json: bool) -> None:
     """Convert SOURCE (release, network file or bundled name) to OUTPUT; formats by extension.
 
     \b
@@ -46,63 +75,149 @@ def convert(source: str, output: str) -> None:
     """
     from dpbn.formats import write_network
 
-    opened = open_model(source)
-    write_network(opened.network if isinstance(opened, Release) else opened, output)
-    click.echo(f"wrote {output}")
+    check_output(output)
+    with working("converting"):
+        write_network(network_of(open_model(source)), output)
+    if as_json:
+        print_json({"output": output})
+    else:
+        click.echo(f"wrote {output}")
 
 
 @click.command()
-@click.argument("source", required=False)
+@click.argument("source", type=ModelPath(), required=False)
+@click.option("--node", help="Show this node's probability table.")
 @click.option("--schema-from", metavar="STRUCTURE", help="Write a schema file (TOML) for this structure, to edit.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where the schema file goes (default: print).")
 @json_option
-def inspect(source: str | None, schema_from: str | None, output: str | None, as_json: bool) -> None:
-    """Show nodes, states and parents of SOURCE, and the guarantee and budget of a release.
+def inspect(source: str | None, node: str | None, schema_from: str | None, output: str | None, as_json: bool) -> None:
+    """Show nodes, states and parents of SOURCE, and the guarantee, budget and weak rows of a release.
 
     \b
     dpbn inspect alarm.release.json
+    dpbn inspect asia --node dysp
     dpbn inspect --schema-from alarm.bif -o alarm.schema.toml
     """
+    from dpbn.release import Release
+
     if schema_from:
-        _write_schema(schema_from, output)
-        return
-    if not source:
+        _write_schema(schema_from, output, as_json)
+    elif not source:
         raise click.UsageError("inspect must be given a SOURCE or --schema-from")
-    model = open_model(source)
-    release = model if isinstance(model, Release) else None
-    network = release.network if release else model
-    assert not isinstance(network, Release)
-    rows: list[dict[str, Any]] = [
-        {
+    elif node:
+        _show_node(source, node, as_json)
+    else:
+        model = _open(source)
+        _show(model.structure, model if isinstance(model, Release) else None, repr(model), as_json)
+
+
+def _open(source: str) -> Any:
+    """A release or a network; a file without probabilities is worth a look too."""
+    from dpbn.errors import FormatError
+    from dpbn.formats import load_structure
+
+    try:
+        return open_model(source)
+    except FormatError:
+        try:
+            structure = load_structure(source)
+        except FormatError:
+            structure = None
+        if structure is None:
+            raise
+    return _Bare(structure)
+
+
+class _Bare:
+    """A structure without probabilities, shown like a network."""
+
+    def __init__(self, structure: Structure):
+        self.structure = structure
+
+    def __repr__(self) -> str:
+        arcs = len(self.structure.dag.arcs)
+        return f"Structure({len(self.structure.nodes)} nodes, {arcs} arcs, no probabilities)"
+
+
+def _show(structure: Structure, release: Release | None, title: str, as_json: bool) -> None:
+    from dpbn.support import supports
+
+    behind = supports(structure, release.measurements) if release else {}
+    rows: list[dict[str, Any]] = []
+    for node in structure.nodes:
+        row: dict[str, Any] = {
             "node": node,
-            "states": list(network.states(node)),
-            "parents": list(network.parents(node)),
-            **({"epsilon": release.allocation.get(node)} if release else {}),
+            "states": list(structure.states(node)),
+            "parents": list(structure.parents(node)),
         }
-        for node in network.nodes
-    ]
+        if release:
+            row["epsilon"] = release.allocation.get(node)
+            row["rows"] = structure.cells(node) // len(structure.states(node))
+            row["weak_rows"] = int(behind[node].below_floor.sum()) if node in behind else None
+            row["reliability"] = behind[node].reliability if node in behind else None
+        rows.append(row)
     if as_json:
-        print_json({"nodes": rows, "private": release.private if release else None})
+        print_json({**_guarantee(release), "nodes": rows})
         return
     if release:
         click.echo(release.statement)
-    shown = [
-        (r["node"], ", ".join(r["parents"]), ", ".join(r["states"]))
-        + ((f"{r['epsilon']:.4f}" if r["epsilon"] is not None else "public",) if release else ())
-        for r in rows
-    ]
-    click.echo(repr(network))
-    print_table(["node", "parents", "states", *(["epsilon"] if release else [])], shown)
+    click.echo(title)
+    columns = ["node", "parents", "states", *(["epsilon", "weak rows", "reliability"] if release else [])]
+    print_table(columns, [_line(row, release is not None) for row in rows])
+    if release and any(row["weak_rows"] for row in rows):
+        click.echo("weak rows: so few records that the row cannot be told from an empty one; see dpbn report")
 
 
-def _write_schema(structure: str, output: str | None) -> None:
+def _line(row: dict[str, Any], released: bool) -> tuple[str, ...]:
+    line = (row["node"], ", ".join(row["parents"]), ", ".join(row["states"]))
+    if not released:
+        return line
+    share = "public" if row["epsilon"] is None else f"{row['epsilon']:.4g}"
+    weak = "–" if row["weak_rows"] is None else f"{row['weak_rows']} of {row['rows']}"
+    return (*line, share, weak, row["reliability"] or "–")
+
+
+def _guarantee(release: Release | None) -> dict[str, Any]:
+    if release is None:
+        return {"private": None}
+    guarantee = release.guarantee
+    return {
+        "private": release.private,
+        "method": release.method,
+        "epsilon": guarantee.epsilon if release.private else None,
+        "delta": guarantee.delta,
+        "neighbors": str(guarantee.neighbors),
+        "unit": guarantee.unit,
+        "max_contributions": guarantee.max_contributions,
+        "id": release.id,
+    }
+
+
+def _show_node(source: str, node: str, as_json: bool) -> None:
+    import itertools
+
+    network = network_of(open_model(source))
+    cpt, parents = network.cpt(node), network.parents(node)
+    if as_json:
+        print_json({"node": node, "parents": list(parents), "states": list(network.states(node)), "cpt": cpt.tolist()})
+        return
+    rows = []
+    for index in itertools.product(*(range(size) for size in cpt.shape[:-1])):
+        labels = [network.states(parent)[i] for parent, i in zip(parents, index, strict=True)]
+        rows.append((*labels, *(f"{value:.4f}" for value in cpt[index])))
+    print_table([*parents, *(f"{node}={state}" for state in network.states(node))], rows)
+
+
+def _write_schema(structure: str, output: str | None, as_json: bool) -> None:
     from dpbn.files import write_atomically
     from dpbn.formats import load_structure
     from dpbn.formats.schema_file import write_schema
 
     text = write_schema(load_structure(structure))
     if output:
-        write_atomically(Path(output), text)
-        click.echo(f"wrote {output}")
+        write_atomically(output, text)
+        print_json({"output": output}) if as_json else click.echo(f"wrote {output}")
+    elif as_json:
+        print_json({"schema": text})
     else:
         click.echo(text, nl=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpbn.cli.shared import json_option, print_json, read_mapping
+from dpbn.cli.shared import check_output, json_option, parse_options, print_json, read_mapping, working
+
+if TYPE_CHECKING:
+    from dpbn.network import Structure
+    from dpbn.privacy.ledger import Ledger
 
 
 @click.command(name="learn")
@@ -16,6 +19,7 @@ from dpbn.cli.shared import json_option, print_json, read_mapping
 @click.option("--epsilon", "-e", type=float, required=True, help="Privacy budget of this release.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: Gaussian noise, (ε, δ)-DP.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="Where the release is written.")
+@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 @click.option("--method", default="optimized", show_default=True, help="optimized, uniform, icml2020 or exact.")
 @click.option("--neighbors", default="add-remove", show_default=True, help="add-remove or replace.")
 @click.option("--schema", type=click.Path(exists=True, dir_okay=False), help="TOML file: cut points, columns, unit.")
@@ -25,8 +29,10 @@ from dpbn.cli.shared import json_option, print_json, read_mapping
 @click.option("--prior", type=float, help="Public Dirichlet pseudo-count added to every cell.")
 @click.option("--public-cpts", type=click.Path(exists=True), help="JSON {node: CPT} that is public already.")
 @click.option("--workload", type=click.Path(exists=True), help="JSON list of queries that matter most.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method itself.")
 @click.option("--ledger", type=click.Path(dir_okay=False), help="Budget file to charge.")
 @click.option("--dataset", help="Name of the dataset in the ledger.")
+@click.option("--insecure-seed", type=int, help="Repeatable noise, for experiments: the release is NOT private.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before spending.")
 @json_option
 def learn(
@@ -35,18 +41,24 @@ def learn(
     epsilon: float,
     delta: float,
     output: str,
+    overwrite: bool,
+    method: str,
     schema: str | None,
     unit: str | None,
     max_contributions: int | None,
     public_cpts: str | None,
     workload: str | None,
+    options: tuple[str, ...],
     ledger: str | None,
     dataset: str | None,
+    insecure_seed: int | None,
     yes: bool,
     as_json: bool,
     **choices: Any,
 ) -> None:
     """Learn the probabilities of STRUCTURE from the private table DATA (Parquet or CSV).
+
+    STRUCTURE is a network file or a bundled name; it and all options must be chosen without looking at DATA.
 
     \b
     dpbn learn patients.parquet alarm.bif --epsilon 1 -o alarm.release.json
@@ -54,43 +66,98 @@ def learn(
          --ledger budget.db --dataset ward-7 -o alarm.release.json
     """
     import dpbn
-    from dpbn.formats.schema_file import read_schema
+    from dpbn.privacy.guarantee import Budget, Sensitivity
     from dpbn.workload import read_workload
 
+    check_output(output, overwrite)
     public = dpbn.load_structure(structure)
     if schema:
-        public, schema_unit, schema_contributions = read_schema(Path(schema).read_text("utf-8"), public)
-        unit = unit or schema_unit
-        max_contributions = max_contributions or schema_contributions
-    book = dpbn.Ledger(ledger) if ledger else None
-    if not yes:
-        _ask(epsilon, delta, book, dataset)
-    release = dpbn.learn(
-        data,
-        public,
-        epsilon,
-        delta,
-        unit=unit,
-        max_contributions=max_contributions or 1,
-        public_cpts=read_mapping(public_cpts, "public CPTs"),
-        workload=read_workload(workload, public) if workload else None,
-        ledger=book,
-        dataset=dataset,
-        **choices,
-    )
+        public, unit, max_contributions = _with_schema(public, schema, unit, max_contributions)
+    contributions = max_contributions or 1
+    Budget(epsilon, delta)  # refuse nonsense before asking about it
+    Sensitivity(choices["neighbors"], contributions)
+    own = parse_options(options)
+    public_tables = read_mapping(public_cpts, "public CPTs")
+    queries = read_workload(workload, public) if workload else None
+    book = _open_ledger(ledger, dataset)
+    if insecure_seed is not None or method == "exact":
+        click.echo("warning: this will NOT be private; do not publish it", err=True)
+    elif not yes:
+        _ask(public, epsilon, delta, unit, contributions, book, dataset)
+    with working("counting and learning"):
+        release = dpbn.learn(
+            data,
+            public,
+            epsilon,
+            delta,
+            method=method,
+            unit=unit,
+            max_contributions=contributions,
+            public_cpts=public_tables,
+            workload=queries,
+            noise=None if insecure_seed is None else dpbn.InsecureNoise(insecure_seed),
+            ledger=book,
+            dataset=dataset,
+            **choices,
+            **own,
+        )
     release.save(output)
+    left = float(book.remaining(dataset).epsilon) if book and dataset else None
     if as_json:
         guarantee = release.guarantee
-        summary = {"output": output, "private": release.private, "epsilon": guarantee.epsilon, "delta": guarantee.delta}
-        print_json({**summary, "id": release.id, "allocation": dict(release.allocation)})
+        spent = guarantee.epsilon if release.private else None
+        summary = {"output": output, "private": release.private, "epsilon": spent, "delta": guarantee.delta}
+        kept = {"epsilon_left": left} if left is not None else {}
+        print_json({**summary, **kept, "id": release.id, "allocation": dict(release.allocation)})
     else:
         click.echo(f"wrote {output}: {release!r}")
-        if book and dataset:
-            click.echo(f"left in the ledger for {dataset}: epsilon {float(book.remaining(dataset).epsilon):g}")
+        if left is not None:
+            click.echo(f"left in the ledger for {dataset}: epsilon {left:g}")
 
 
-def _ask(epsilon: float, delta: float, book: Any, dataset: str | None) -> None:
-    click.echo(f"about to spend epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else ""), err=True)
+def _with_schema(
+    public: Structure, path: str, unit: str | None, contributions: int | None
+) -> tuple[Structure, str | None, int | None]:
+    """The structure with the schema file's columns and cut points; options given on the line win."""
+    from dpbn.files import read_text
+    from dpbn.formats.schema_file import read_schema
+
+    found, schema_unit, schema_contributions = read_schema(read_text(path), public)
+    return found, unit or schema_unit, contributions or schema_contributions
+
+
+def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:
+    from pathlib import Path
+
+    from dpbn.errors import InputError
+    from dpbn.privacy.ledger import Ledger
+
+    if (path is None) != (dataset is None):
+        raise click.UsageError("--ledger and --dataset must be given together")
+    if path is None:
+        return None
+    if not Path(path).exists():
+        raise InputError(f"ledger {path!r} must exist, got none: dpbn ledger open {path} {dataset} --epsilon CAP")
+    return Ledger(path)
+
+
+def _ask(
+    public: Structure,
+    epsilon: float,
+    delta: float,
+    unit: str | None,
+    contributions: int,
+    book: Ledger | None,
+    dataset: str | None,
+) -> None:
+    whom = f"one {unit} (at most {contributions} rows each)" if unit else "one record"
+    spent = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
+    click.echo(f"about to spend {spent}, protecting {whom}, on {len(public.nodes)} nodes", err=True)
     if book and dataset:
-        click.echo(f"left for {dataset} before: epsilon {float(book.remaining(dataset).epsilon):g}", err=True)
+        left = float(book.remaining(dataset).epsilon)
+        click.echo(f"left in the ledger for {dataset}: epsilon {left:g} now, {left - epsilon:g} after", err=True)
+        if epsilon > left:
+            return  # the ledger refuses, with its own words
+    else:
+        click.echo("no ledger is kept (--ledger, --dataset): add up what this table has cost so far yourself", err=True)
     click.confirm("go on?", abort=True, err=True)

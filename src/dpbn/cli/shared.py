@@ -1,21 +1,47 @@
-"""Options and printing that several commands share."""
+"""Options, printing and progress that several commands share."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpbn.network import BayesianNetwork
-from dpbn.release import Release, load_model
+if TYPE_CHECKING:
+    from dpbn.network import BayesianNetwork
+    from dpbn.release import Release
+
+PATIENCE = 2.0  # seconds before progress shows itself
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 given_option = click.option(
     "--given", "-g", multiple=True, metavar="NODE=STATE", help="Evidence; repeat for more nodes."
 )
+soft_option = click.option(
+    "--soft",
+    multiple=True,
+    metavar="NODE=JSON",
+    help='Uncertain evidence as likelihoods: \'BP={"LOW": 0.8, "HIGH": 0.1}\'.',
+)
+
+
+class ModelPath(click.Path):
+    """A release, a network file or a bundled name; the shell completes names and files."""
+
+    name = "model"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from dpbn.formats import BUNDLED
+
+        names = [CompletionItem(name) for name in BUNDLED if name.startswith(incomplete)]
+        return [*names, *super().shell_complete(ctx, param, incomplete)]
 
 
 def print_json(document: Any) -> None:
@@ -23,44 +49,108 @@ def print_json(document: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
-    """A table on the terminal; plain when piped."""
+    """A table on the terminal; as wide as it needs when piped, without colours."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    from dpbn.statement import visible
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    for column in columns:
+        table.add_column(Text(visible(column)))
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(visible(str(cell))) for cell in row))
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=200)
+        console = Console(highlight=False, width=10_000)
     console.print(table)
 
 
-def parse_given(given: Iterable[str]) -> dict[str, str]:
-    """("BP=LOW",) -> {"BP": "LOW"}; the state may itself contain '='."""
-    evidence: dict[str, str] = {}
-    for item in given:
-        node, equals, state = item.partition("=")
-        if not equals or not node or not state:
-            raise click.UsageError(f"--given must be NODE=STATE, got {item!r}")
-        if node in evidence:
-            raise click.UsageError(f"--given must name a node once, got {node!r} twice")
-        evidence[node] = state
+@contextmanager
+def working(message: str) -> Iterator[None]:
+    """A spinner with `message` on a terminal's standard error, if the work takes longer than two seconds."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    progress.add_task(message, total=None)
+    timer = threading.Timer(PATIENCE, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()
+
+
+def parse_given(given: Iterable[str], soft: Iterable[str] = ()) -> dict[str, Any]:
+    """("BP=LOW",) -> {"BP": "LOW"}; the state may itself contain '='. Soft evidence adds {"BP": {"LOW": 0.8}}."""
+    evidence: dict[str, Any] = {}
+    for option, items in (("--given", given), ("--soft", soft)):
+        for item in items:
+            node, equals, state = item.partition("=")
+            if not equals or not node or not state:
+                raise click.UsageError(
+                    f"{option} must be NODE={'STATE' if option == '--given' else 'JSON'}, got {item!r}"
+                )
+            if node in evidence:
+                raise click.UsageError(f"evidence must name a node once, got {node!r} twice")
+            evidence[node] = state if option == "--given" else _likelihoods(node, state)
     return evidence
 
 
+def _likelihoods(node: str, text: str) -> dict[str, float]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(v, (int, float)) for v in found.values()):
+        raise click.UsageError(f'--soft {node} must be JSON like {{"STATE": 0.8, "OTHER": 0.1}}, got {text!r}')
+    return found
+
+
+def parse_options(items: Iterable[str]) -> dict[str, Any]:
+    """("stage_one=0.2",) -> {"stage_one": 0.2}: JSON values, anything else is text."""
+    options: dict[str, Any] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name.isidentifier() or name in options:
+            raise click.UsageError(f"--option must be NAME=VALUE, each name once, got {item!r}")
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    return options
+
+
 def warn_if_not_private(model: Release | BayesianNetwork) -> None:
+    from dpbn.release import Release
+
     if isinstance(model, Release) and not model.private:
         click.echo("warning: this release is NOT private (made without secure noise); do not publish it", err=True)
 
 
 def open_model(source: str) -> Release | BayesianNetwork:
     """A release, a network file or a bundled network, with a warning where it is not private."""
+    from dpbn.release import load_model
+
     model = load_model(source)
     warn_if_not_private(model)
     return model
+
+
+def network_of(model: Release | BayesianNetwork) -> BayesianNetwork:
+    from dpbn.release import Release
+
+    return model.network if isinstance(model, Release) else model
 
 
 def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
@@ -77,3 +167,14 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     if not isinstance(document, dict):
         raise FormatError(f"{subject} must be a JSON object", source=path)
     return document
+
+
+def check_output(path: str, overwrite: bool = True) -> None:
+    """Refuse a place that cannot be written before any work is done or budget spent."""
+    from dpbn.errors import InputError
+
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"the folder of {path!r} must exist, got none: make it first")
+    if target.exists() and not overwrite:
+        raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")

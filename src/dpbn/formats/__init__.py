@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dpbn.domain import Schema
-from dpbn.errors import FormatError, InputError
+from dpbn.errors import FormatError, InputError, did_you_mean
 from dpbn.formats import bif, files, model_string, net, project_json, xmlbif
 from dpbn.network import BayesianNetwork, Structure
 
@@ -68,7 +68,10 @@ def _opened(source: str | Path) -> tuple[ModuleType, str]:
         return project_json, (resources.files("dpbn.formats") / "networks" / f"{source}.json").read_text("utf-8")
     path = Path(source)
     if not path.suffix and not path.exists():
-        raise InputError(f"a network must be one of the bundled {', '.join(BUNDLED)} or a file, got {str(source)!r}")
+        hint = did_you_mean(str(source), BUNDLED)
+        raise InputError(
+            f"a network must be one of the bundled {', '.join(BUNDLED)} or a file, got {str(source)!r}{hint}"
+        )
     return _by_extension(path), files.read_text(path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbn.errors import QueryError
+from dpbn.errors import QueryError, did_you_mean
 from dpbn.inference.contraction import Array
 from dpbn.network import Structure
 
@@ -44,7 +44,8 @@ class Vocabulary:
         try:
             return self.positions[name]
         except (KeyError, TypeError):
-            raise QueryError(f"a variable must be a node of the network, got {name!r}") from None
+            hint = did_you_mean(name, self.nodes)
+            raise QueryError(f"a variable must be a node of the network, got {name!r}{hint}") from None
 
     def targets(self, targets: Any, evidence: Iterable[int]) -> tuple[int, ...]:
         """Distinct, known and not observed."""
@@ -79,8 +80,9 @@ class Vocabulary:
         try:
             return self.codes[variable][label]
         except (KeyError, TypeError):
+            hint = did_you_mean(label, self.states[variable])
             raise QueryError(
-                f"state of {self.nodes[variable]!r} must be one of {list(self.states[variable])}, got {label!r}"
+                f"state of {self.nodes[variable]!r} must be one of {list(self.states[variable])}, got {label!r}{hint}"
             ) from None
 
     def _likelihood(self, variable: int, value: Any) -> Array:

@@ -1,0 +1,5 @@
+"""`python -m dpbn` is the command line."""
+
+from dpbn.cli import main
+
+main()

@@ -1,0 +1,152 @@
+"""Every command does its job, in text and in JSON, and leaves the files it promises."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+import dpbn
+from tests.hostile import hostile_network
+
+
+def test_learn_writes_a_private_release(run, release):
+    loaded = dpbn.load_release(release)
+    assert loaded.private
+    assert 0.999 < loaded.guarantee.epsilon <= 1
+
+
+def test_learn_json_and_method_options(run, patients):
+    line = ["learn", patients, "asia", "-e", 1, "--method", "icml2020", "--option", "stage_one=0.2", "-y", "--json"]
+    document = json.loads(run(*line, "-o", "r.json").out)
+    assert document["private"] is True
+    assert dpbn.load_release("r.json").options == {"stage_one": 0.2}
+    assert document["id"] == dpbn.load_release("r.json").id
+
+
+def test_learn_asks_and_no_means_no(run, patients, monkeypatch):
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    answer = run("learn", patients, "asia", "-e", 1, "--method", "uniform", "-o", "r.json")
+    assert answer.code == 1
+    assert "about to spend epsilon 1" in answer.err
+    assert not (patients.parent / "r.json").exists()
+
+
+def test_learn_shows_the_ledger_and_stops_at_its_cap(run, patients):
+    assert run("ledger", "open", "b.db", "ward", "--epsilon", "1.5").code == 0
+    line = ["learn", patients, "asia", "-e", 1, "--method", "uniform", "--ledger", "b.db", "--dataset", "ward", "-y"]
+    assert "left in the ledger for ward: epsilon 0.5" in run(*line, "-o", "one.json").out
+    run(*line, "-o", "two.json").refused("at most what is left", "0.5")
+    assert not (patients.parent / "two.json").exists()
+    shown = json.loads(run("ledger", "show", "b.db", "ward", "--json").out)
+    assert shown["datasets"][0]["epsilon_left"] == 0.5
+    assert [e["kind"] for e in shown["entries"]] == ["open", "charge", "release"]
+    assert shown["entries"][-1]["release"] == dpbn.load_release("one.json").id
+    assert run("ledger", "raise", "b.db", "ward", "--epsilon", "2").code == 0
+    assert run(*line, "-o", "two.json").code == 0
+    assert json.loads(run("ledger", "verify", "b.db", "--json").out)["intact"] is True
+
+
+def test_insecure_seed_is_stamped_everywhere(run, patients):
+    line = ["learn", patients, "asia", "-e", 1, "--method", "uniform", "--insecure-seed", 5]
+    first, second = run(*line, "-o", "a.json"), run(*line, "-o", "b.json")
+    assert "NOT be private" in first.err and "NOT PRIVATE" in first.out
+    assert (patients.parent / "a.json").read_text() == (patients.parent / "b.json").read_text()
+    assert second.code == 0
+    for command in (
+        ["query", "a.json", "lung"],
+        ["inspect", "a.json"],
+        ["report", "a.json"],
+        ["convert", "a.json", "a.bif"],
+    ):
+        assert "NOT private" in run(*command).err, command
+    run("ledger", "open", "b.db", "w", "--epsilon", 5)
+    run(*line, "--ledger", "b.db", "--dataset", "w", "-o", "c.json").refused("private releases only")
+
+
+def test_schema_file_round_trip(run, asia, tmp_path):
+    assert run("inspect", "--schema-from", "asia", "-o", "s.toml").code == 0
+    text = (tmp_path / "s.toml").read_text()
+    edited = text.replace("[variables.smoke]\n", '[variables.smoke]\ncolumn = "Smoker?"\n', 1)
+    edited = 'unit = "patient"\nmax_contributions = 2\n' + edited
+    (tmp_path / "s.toml").write_text(edited)
+    frame = asia.sample(200, seed=0).rename(columns={"smoke": "Smoker?"})
+    frame["patient"] = np.arange(len(frame)) // 3
+    frame.to_parquet(tmp_path / "visits.parquet")
+    line = ["learn", "visits.parquet", "asia", "-e", 1, "--method", "uniform", "--schema", "s.toml", "-y"]
+    answer = run(*line, "-o", "r.json")
+    assert answer.code == 0, answer.err
+    guarantee = dpbn.load_release("r.json").guarantee
+    assert (guarantee.unit, guarantee.max_contributions) == ("patient", 2)
+
+
+def test_query_agrees_with_the_library(run, asia):
+    expected = dpbn.Inference(asia).query(["lung", "bronc"], {"smoke": "yes"}).values
+    document = json.loads(run("query", "asia", "lung", "bronc", "-g", "smoke=yes", "--json").out)
+    np.testing.assert_allclose(document["values"], expected)
+    assert document["states"] == [["yes", "no"], ["yes", "no"]]
+    assert "0.1000" in run("query", "asia", "lung", "-g", "smoke=yes").out
+
+
+def test_query_soft_evidence_and_plan(run, asia):
+    soft = {"smoke": {"yes": 0.8, "no": 0.1}}
+    document = json.loads(run("query", "asia", "lung", "--soft", f"smoke={json.dumps(soft['smoke'])}", "--json").out)
+    np.testing.assert_allclose(document["values"], dpbn.Inference(asia).query(["lung"], soft).values)
+    assert json.loads(run("query", "asia", "lung", "--plan", "--json").out)["cells"] > 0
+
+
+def test_query_on_a_release(run, release):
+    assert "probability" in run("query", release, "lung").out
+    document = json.loads(run("query", release, "lung", "--json").out)
+    assert sum(document["values"]) == pytest.approx(1)
+
+
+def test_map_and_mpe(run, asia):
+    ask = dpbn.Inference(asia)
+    document = json.loads(run("map", "asia", "-g", "xray=yes", "--json").out)
+    assert document["assignment"] == ask.mpe({"xray": "yes"})[0]
+    document = json.loads(run("map", "asia", "lung", "tub", "-g", "xray=yes", "--json").out)
+    assert document["probability"] == pytest.approx(ask.map(["lung", "tub"], {"xray": "yes"})[1])
+
+
+def test_predict_and_sample(run, asia, tmp_path):
+    assert run("sample", "asia", "-n", 50, "--seed", 3, "-g", "smoke=yes", "-o", "rows.csv").code == 0
+    rows = pandas.read_csv(tmp_path / "rows.csv")
+    assert set(rows["smoke"]) == {"yes"}
+    rows.drop(columns="lung").to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", "asia", "new.csv", "lung", "-o", "p.parquet").code == 0
+    found = pandas.read_parquet(tmp_path / "p.parquet")
+    np.testing.assert_allclose(found, dpbn.Inference(asia).predict_proba(rows.drop(columns="lung"), "lung"))
+
+
+@pytest.mark.parametrize("extension", ["bif", "xmlbif", "net", "json"])
+def test_convert_there_and_back(run, release, extension):
+    assert run("convert", release, f"model.{extension}").code == 0
+    original, again = dpbn.load_release(release).network, dpbn.load_network(f"model.{extension}")
+    for node in original.nodes:
+        np.testing.assert_allclose(again.cpt(node), original.cpt(node), atol=1e-12)
+
+
+def test_inspect(run, release):
+    text = run("inspect", release).out
+    assert "Who is protected?" in text and "weak rows" in text
+    document = json.loads(run("inspect", release, "--json").out)
+    assert document["private"] is True and len(document["nodes"]) == 8
+    assert json.loads(run("inspect", "asia", "--node", "dysp", "--json").out)["cpt"][0][0] == [0.9, 0.1]
+    assert "dysp=yes" in run("inspect", "asia", "--node", "dysp").out
+
+
+def test_report_writes_three_files(run, release, tmp_path):
+    document = json.loads(run("report", release, "--json").out)
+    assert set(document) == {"page", "privacy", "card"}
+    assert (tmp_path / "asia.release.html").exists()
+    assert (tmp_path / "privacy.json").exists()
+    assert (tmp_path / "MODEL_CARD.md").exists()
+
+
+def test_hostile_text_prints_visibly(run, tmp_path):
+    dpbn.write_network(hostile_network(), tmp_path / "h.json")
+    out = run("inspect", "h.json").out
+    assert "\u202e" not in out and "\x07" not in out and "\\u202e" in out

@@ -1,0 +1,149 @@
+"""What a newcomer who mistypes gets: one line that says what to do, exit code 1 or 2, never a traceback."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpbn
+
+LEARN = ["-e", 1, "--method", "uniform", "-o", "r.json", "-y"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(dpbn.__file__).parents[1])}
+
+
+def test_close_matches_are_suggested(run):
+    run("query", "asia", "lungs").refused("'lungs'", "did you mean 'lung'?")
+    run("query", "asia", "lung", "-g", "smoke=Yes").refused("one of ['yes', 'no']", "did you mean 'yes'?")
+    run("query", "asia", "lung", "-g", "smke=yes").refused("did you mean 'smoke'?")
+    run("query", "asai", "lung").refused("did you mean 'asia'?")
+    run("map", "asia", "Lung").refused("did you mean 'lung'?")
+    run("inspect", "asia", "--node", "dyspnoea").refused("did you mean 'dysp'?")
+    wrong = run("lern")
+    assert wrong.code == 2 and "Did you mean 'learn'?" in wrong.err
+
+
+def test_wrong_files(run, tmp_path):
+    run("query", "nothing.json", "lung").refused("nothing.json", "existing file")
+    (tmp_path / "notes.txt").write_text("hello")
+    run("query", "notes.txt", "lung").refused("extension")
+    (tmp_path / "broken.json").write_text('{"format": "dpbn-release", ')
+    run("query", "broken.json", "lung").refused("broken.json")
+    (tmp_path / "broken.bif").write_text("network x { }\nvariable a {\n")
+    run("query", "broken.bif", "a").refused("broken.bif:")
+    run("report", "broken.json").refused()
+    assert run("report", "nothing.json").code == 2
+
+
+def test_wrong_tables(run, patients, tmp_path):
+    text = patients.read_text()
+    run("learn", "nothing.csv", "asia", *LEARN).refused("nothing.csv")
+    (tmp_path / "semi.csv").write_text(text.replace(",", ";"))
+    run("learn", "semi.csv", "asia", *LEARN).refused("separated by commas")
+    (tmp_path / "column.csv").write_text(text.replace("smoke", "smoker", 1))
+    run("learn", "column.csv", "asia", *LEARN).refused("smoke")
+    (tmp_path / "state.csv").write_text(text.replace("yes", "canary", 1))
+    outcome = run("learn", "state.csv", "asia", *LEARN)
+    outcome.refused("undeclared values")
+    assert "canary" not in outcome.err
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_nothing_is_spent_for_a_mistake(run, patients):
+    run("ledger", "open", "b.db", "ward", "--epsilon", 1)
+    charged = ["--ledger", "b.db", "--dataset", "ward"]
+    run("learn", patients, "asia", "-e", 1, "--method", "unifrom", "-o", "r.json", "-y", *charged).refused("uniform")
+    run("learn", patients, "asia", "-e", 1, "-o", "no/where.json", "-y", *charged).refused("folder")
+    run("learn", patients, "alarm", *LEARN, *charged).refused("column")
+    patients.with_name("r.json").write_text("precious")
+    run("learn", patients, "asia", *LEARN, *charged).refused("--overwrite")
+    run("learn", patients, "asia", *LEARN, "--overwrite", "--ledger", "b.db", "--dataset", "wrd").refused("wrd")
+    left = dpbn.Ledger("b.db").remaining("ward")
+    assert left.epsilon == 1
+    assert patients.with_name("r.json").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["learn", "p.csv", "asia", "-o", "r.json"],
+        ["learn", "p.csv", "asia", "-e", "much", "-o", "r.json"],
+        ["learn", "p.csv", "asia", "-e", "1", "-o", "r.json", "--option", "stage_one"],
+        ["learn", "p.csv", "asia", "-e", "1", "-o", "r.json", "--ledger", "b.db"],
+        ["query", "asia"],
+        ["query", "asia", "lung", "-g", "smoke"],
+        ["query", "asia", "lung", "-g", "smoke=yes", "-g", "smoke=no"],
+        ["query", "asia", "lung", "--soft", "smoke=0.3"],
+        ["query", "asia", "lung", "--interval", "90"],
+        ["sample", "asia", "-n", "-3", "-o", "r.csv"],
+        ["inspect"],
+        ["query", "asia", "lung", "--jsno"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run, arguments):
+    outcome = run(*arguments)
+    assert outcome.code == 2, outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, "nan", "inf"])
+def test_senseless_budgets(run, patients, epsilon):
+    run("learn", patients, "asia", f"--epsilon={epsilon}", "-o", "r.json", "-y").refused("epsilon must be")
+
+
+def test_outputs_of_unknown_kind(run, release):
+    run("convert", release, "model.docx").refused("extension")
+    run("sample", release, "-n", 3, "-o", "rows.xlsx").refused(".csv or .parquet")
+    run("report", release, "-o", "report.pdf").refused(".html")
+
+
+def test_impossible_evidence(run):
+    run("query", "asia", "xray", "-g", "either=no", "-g", "lung=yes").refused()
+
+
+def test_missing_extra_names_it(run, monkeypatch):
+    import dpbn.cli
+
+    def absent(name):
+        raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")
+
+    monkeypatch.setattr(dpbn.cli, "import_module", absent)
+    run("query", "asia", "lung").refused("pip install 'dpbn[web]'")
+
+
+def test_internal_error_shows_no_data(run, monkeypatch):
+    import dpbn.inference
+
+    def fail(*_):
+        raise RuntimeError("row 7 is canary-7431")
+
+    monkeypatch.setattr(dpbn.inference, "Inference", fail)
+    outcome = run("query", "asia", "lung")
+    outcome.refused("internal error (RuntimeError)", "DPBN_DEBUG")
+    assert "canary" not in outcome.err
+
+
+def test_as_a_script():
+    """The installed entry point, in its own process: streams apart, no colour codes when piped, pipes may close."""
+
+    def dpbn_command(line):
+        return subprocess.run(
+            f"{sys.executable} -m dpbn {line}", shell=True, capture_output=True, text=True, env=ENVIRONMENT, check=False
+        )
+
+    good = dpbn_command("query asia lung --given smoke=yes")
+    assert good.returncode == 0 and good.stderr == "" and "\x1b" not in good.stdout
+    bad = dpbn_command("query asia lungs")
+    assert bad.returncode == 1 and bad.stdout == "" and bad.stderr.count("\n") == 1
+    cut = dpbn_command("inspect alarm | head -1")
+    assert "Traceback" not in cut.stderr and "Exception" not in cut.stderr
+
+
+def test_shell_completion():
+    source = {**ENVIRONMENT, "_DPBN_COMPLETE": "bash_source"}
+    script = subprocess.run([sys.executable, "-m", "dpbn"], capture_output=True, text=True, env=source, check=False)
+    assert "_dpbn_completion" in script.stdout
+    asked = {**ENVIRONMENT, "_DPBN_COMPLETE": "bash_complete", "COMP_WORDS": "dpbn query as", "COMP_CWORD": "2"}
+    found = subprocess.run([sys.executable, "-m", "dpbn"], capture_output=True, text=True, env=asked, check=False)
+    assert "asia" in found.stdout
