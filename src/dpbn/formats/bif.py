@@ -152,9 +152,11 @@ def _probability(scanner: Scanner) -> _Block:
         scanner.fail(f"{child!r} and its parents must be distinct, got {parents}", position)
     scanner.expect(_OPEN, "'{'")
     block = _Block(child, parents, position)
-    while not scanner.accept(_CLOSE):
+    while True:  # rows first: they are nearly all there is
         row = scanner.accept(_ROW)
         if row is None:
+            if scanner.accept(_CLOSE):
+                break
             if not scanner.accept(_PROPERTY):
                 _explain_row(scanner)
             continue

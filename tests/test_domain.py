@@ -1,0 +1,61 @@
+"""Variable and Schema: what may be declared, and what is refused."""
+
+import pytest
+
+from dpbn import Schema, Variable
+from dpbn.errors import StructureError
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("", ("x",)), {}, "non-empty string"),
+        ((3, ("x",)), {}, "non-empty string, got 3"),
+        (("a", ()), {}, "at least one state"),
+        (("a", "yes"), {}, "got a string"),
+        (("a", ("x", "")), {}, "non-empty string"),
+        (("a", ("x", 1)), {}, "non-empty string, got 1"),
+        (("a", ("x", "y", "x")), {}, r"\['x'\] twice"),
+        (("a", ("x", "\ud800")), {}, "valid Unicode"),
+        (("a", ("x", "y")), {"column": ""}, "column of 'a'"),
+        (("a", ("x", "y")), {"catch_all": "z"}, "one of its states, got 'z'"),
+        (("a", ("x", "y")), {"cut_points": (1, 2)}, "one state more"),
+        (("a", ("x", "y", "z")), {"cut_points": (2, 1)}, "ascending"),
+        (("a", ("x", "y")), {"cut_points": (float("nan"),)}, "finite"),
+        (("a", ("?", "x", "y")), {"cut_points": (1,), "catch_all": "?"}, "last state"),
+    ],
+)
+def test_a_bad_variable_is_refused(arguments, options, message):
+    with pytest.raises(StructureError, match=message):
+        Variable(*arguments, **options)
+
+
+def test_a_variable_is_a_frozen_value():
+    variable = Variable("age", ["young", "old", "?"], cut_points=[40], column="AGE", catch_all="?")
+    assert variable.states == ("young", "old", "?")
+    assert variable.cut_points == (40.0,)
+    assert (variable.size, variable.source_column, variable.index("old")) == (3, "AGE", 1)
+    assert Variable("a", ("x",)).source_column == "a"
+    with pytest.raises(AttributeError):
+        variable.name = "other"
+    with pytest.raises(StructureError, match="got 'middle'"):
+        variable.index("middle")
+
+
+def test_a_schema():
+    schema = Schema([Variable("a", ("x", "y")), Variable("b", ("u", "v", "w"))])
+    assert schema.names == ("a", "b")
+    assert schema.shape(("b", "a")) == (3, 2)
+    assert schema.cells(("b", "a")) == 6
+    assert "a" in schema and "c" not in schema
+    with pytest.raises(StructureError, match="got 'c'"):
+        schema["c"]
+    with pytest.raises(StructureError, match=r"\['a'\] twice"):
+        Schema((schema["a"], schema["b"], schema["a"]))
+    with pytest.raises(StructureError, match="got str"):
+        Schema(("a",))
+
+
+def test_cells_never_overflow():
+    schema = Schema(tuple(Variable(f"v{i}", ("x", "y")) for i in range(100)))
+    assert schema.cells(schema.names) == 2**100
