@@ -58,6 +58,11 @@ class Structure:
     def cells(self, node: str) -> int:
         return self.schema.cells(self.family(node).names)
 
+    def _repr_svg_(self) -> str:
+        from dpbn.display import graph_svg
+
+        return graph_svg(self)
+
 
 def check_cells(structure: Structure) -> None:
     """Refuse family tables over 10^7 cells, or 10^8 in all, before anything is allocated."""
@@ -119,6 +124,11 @@ class BayesianNetwork:
         from dpbn.sampling import sample
 
         return sample(self, rows, seed)
+
+    def _repr_html_(self) -> str:
+        from dpbn.display import network_html
+
+        return network_html(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BayesianNetwork):

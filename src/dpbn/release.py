@@ -27,6 +27,15 @@ from dpbn.privacy.guarantee import Guarantee, Neighbors
 FORMAT, VERSION = "dpbn-release", 1
 
 
+class Allocation(dict[str, float]):
+    """Node -> epsilon of all measured tables that hold its family; shows itself as bars in a notebook."""
+
+    def _repr_html_(self) -> str:
+        from dpbn.display import allocation_html
+
+        return allocation_html(self)
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """A learned network with everything a reader needs to trust it and to compute error bars."""
@@ -43,6 +52,9 @@ class Release:
     options: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     library: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "allocation", Allocation(self.allocation))
 
     @property
     def structure(self) -> Structure:
@@ -63,6 +75,23 @@ class Release:
     def save(self, path: str | Path) -> Path:
         """Write one JSON file, whole or not at all."""
         return write_atomically(path, _dump(to_dict(self)) + "\n")
+
+    def to_pgmpy(self) -> Any:
+        """The network as a pgmpy DiscreteBayesianNetwork (pgmpy must be installed)."""
+        from dpbn.formats.pgmpy_model import to_pgmpy
+
+        return to_pgmpy(self.network)
+
+    def to_pyagrum(self) -> Any:
+        """The network as a pyAgrum BayesNet (pyagrum must be installed)."""
+        from dpbn.formats.pyagrum_model import to_pyagrum
+
+        return to_pyagrum(self.network)
+
+    def _repr_html_(self) -> str:
+        from dpbn.display import release_html
+
+        return release_html(self)
 
     def __repr__(self) -> str:
         kind = f"epsilon={self.guarantee.epsilon:g}" if self.private else "NOT PRIVATE"

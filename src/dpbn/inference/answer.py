@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import QueryError
+from dpbn.errors import InputError, QueryError
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,15 @@ class Answer:
         if self.bars is None:
             raise QueryError("an interval must be asked of an answer from a release, got an answer from a network")
         return self.bars(level)
+
+    def _repr_html_(self) -> str:
+        from dpbn.display import answer_html
+
+        try:
+            bars = self.interval(0.9)
+        except InputError:  # from a network, or made without noise
+            bars = None
+        return answer_html(self, bars)
 
     def to_dict(self) -> dict[str, Any]:
         """Labels and probabilities, ready for JSON."""

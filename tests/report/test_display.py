@@ -1,0 +1,67 @@
+"""In a notebook: networks, structures, releases, budgets and answers show themselves, safely."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import dpbn
+from dpbn.display import bar_svg, probability
+from tests.hostile import LABELS, hostile_network
+
+
+@pytest.fixture(scope="module")
+def release():
+    network = dpbn.load_network("asia")
+    return dpbn.learn(network.sample(500, seed=0), network, epsilon=1.0, method="uniform")
+
+
+def test_everything_is_well_formed(release):
+    answer = dpbn.Inference(release).query(["lung", "bronc"], {"smoke": "yes"})
+    for shown in (release, release.network, release.allocation, answer):
+        ET.fromstring(f"<div>{shown._repr_html_()}</div>")
+    drawing = ET.fromstring(release.structure._repr_svg_())
+    names = {text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text")}
+    assert names == set(release.network.nodes)
+    assert len(list(drawing.iter("{http://www.w3.org/2000/svg}path"))) == len(release.structure.dag.arcs)
+
+
+def test_answer_shows_its_question_and_largest_value(release):
+    answer = dpbn.Inference(release).query(["lung"], {"smoke": "yes"})
+    shown = answer._repr_html_()
+    assert "P(lung | smoke = yes)" in shown
+    assert probability(float(answer.values.max())) in shown
+
+
+def test_allocation_is_still_a_mapping(release):
+    assert dict(release.allocation) == release.allocation
+    assert sum(release.allocation.values()) == pytest.approx(1.0)
+
+
+def test_hostile_labels_stay_text():
+    network = hostile_network()
+    answer = dpbn.Inference(network).query([LABELS[0]], {LABELS[1]: LABELS[2]})
+    for shown in (network._repr_html_(), network.structure._repr_svg_(), answer._repr_html_()):
+        root = ET.fromstring(f"<div>{shown}</div>")
+        assert not [e.tag for e in root.iter() if e.tag.rpartition("}")[2] in {"script", "img", "a", "iframe"}]
+        assert not [a for e in root.iter() for a in e.attrib if a.startswith("on")]
+
+
+def test_small_and_nearly_certain_values_are_not_rounded_away():
+    assert probability(0.0) == "0.000"
+    assert probability(1e-6) == "<0.001"
+    assert probability(0.99999) == ">0.999"
+    assert probability(1.0) == "1.000"
+    assert 'width="55.0"' in bar_svg(0.5)
+
+
+def test_other_libraries_take_the_release(release):
+    pytest.importorskip("pgmpy")
+    gum = pytest.importorskip("pyagrum")
+    theirs = release.to_pyagrum()
+    expected = dpbn.Inference(release).query(["lung"], {"smoke": "yes"})["yes"]
+    engine = gum.LazyPropagation(theirs)
+    engine.setEvidence({"smoke": "yes"})
+    assert engine.posterior("lung")[{"lung": "yes"}] == pytest.approx(expected, abs=1e-9)
+    model = release.to_pgmpy()
+    assert model.check_model()
+    assert set(model.nodes()) == set(release.network.nodes)
