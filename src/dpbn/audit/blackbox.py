@@ -1,0 +1,181 @@
+"""A lower bound on the privacy loss of any release, from runs on two neighbouring tables alone.
+
+If a release is (epsilon, delta)-DP, every event S has P(S) <= e^epsilon P'(S) + delta. The auditor looks for the worst
+event on a pilot, then bounds both probabilities on fresh runs (Clopper & Pearson 1934): with confidence
+1 - alpha the true epsilon is at least ln((lower P - delta) / upper P'). A bound above the promise is proof of
+a breach up to alpha; a bound below it proves nothing beyond that this auditor found no worse event.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpbn.audit.events import Event, Outcomes, candidates, collect, conjunctions
+from dpbn.errors import InputError, MissingExtraError
+
+Draws = Callable[[Any, int], Sequence[Any]]
+_TESTED = 3  # events carried from the pilot to the test; alpha is shared among them
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the audit found. `lower` is the proven loss (epsilon, or delta if a profile was audited)."""
+
+    lower: float
+    promised: float
+    event: str
+    runs: int
+    alpha: float
+
+    @property
+    def caught(self) -> bool:
+        return self.lower > self.promised
+
+    @property
+    def tightness(self) -> float:
+        return self.lower / self.promised
+
+
+def repeated(release: Callable[[Any], Any]) -> Draws:
+    """Run a release again and again; an exception is an output like any other."""
+
+    def draws(table: Any, runs: int) -> list[Any]:
+        outcomes = []
+        for _ in range(runs):
+            try:
+                outcomes.append(release(table))
+            except Exception as error:
+                outcomes.append(f"{type(error).__name__}: {error}")
+        return outcomes
+
+    return draws
+
+
+def audit(
+    release: Callable[..., Any],
+    table: Any,
+    neighbour: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    runs: int = 200_000,
+    pilot: int = 20_000,
+    alpha: float = 1e-6,
+    many: bool = False,
+) -> Verdict:
+    """Lower-bound the epsilon of `release` on two neighbouring tables.
+
+    `release(table)` gives one outcome; with `many=True`, `release(table, runs)` gives a sequence of independent ones.
+    """
+    draws = _checked(release, runs, pilot, alpha, many)
+    trial = collect(draws(table, pilot)), collect(draws(neighbour, pilot))
+    bets = _best_bets(*trial, score=lambda p, q: _epsilon_bound(p, q, pilot, 0.01, delta))
+    fresh = collect(draws(table, runs)), collect(draws(neighbour, runs))
+    results = [
+        (_epsilon_bound(*_seen(event, fresh, swapped), runs, alpha / len(bets), delta), event.name)
+        for event, swapped in bets
+    ]
+    lower, name = max(results)
+    return Verdict(max(0.0, lower), epsilon, name, runs, alpha)
+
+
+def audit_profile(
+    release: Callable[..., Any],
+    table: Any,
+    neighbour: Any,
+    *,
+    epsilon: float,
+    profile: Callable[[float], float],
+    runs: int = 200_000,
+    pilot: int = 20_000,
+    alpha: float = 1e-6,
+    many: bool = False,
+) -> Verdict:
+    """Lower-bound delta at a fixed epsilon, against the delta that `profile` promises there."""
+    draws = _checked(release, runs, pilot, alpha, many)
+    trial = collect(draws(table, pilot)), collect(draws(neighbour, pilot))
+    bets = _best_bets(*trial, score=lambda p, q: _delta_bound(p, q, pilot, 0.01, epsilon))
+    fresh = collect(draws(table, runs)), collect(draws(neighbour, runs))
+    results = [
+        (_delta_bound(*_seen(event, fresh, swapped), runs, alpha / len(bets), epsilon), event.name)
+        for event, swapped in bets
+    ]
+    lower, name = max(results)
+    return Verdict(max(0.0, lower), profile(epsilon), name, runs, alpha)
+
+
+def _checked(release: Callable[..., Any], runs: int, pilot: int, alpha: float, many: bool) -> Draws:
+    if runs < 1 or pilot < 1 or not 0 < alpha < 1:
+        raise InputError(f"runs and pilot must be at least 1 and alpha in (0, 1), got {runs}, {pilot}, {alpha}")
+    return release if many else repeated(release)
+
+
+def _best_bets(first: Outcomes, second: Outcomes, score: Callable[[int, int], float]) -> list[tuple[Event, bool]]:
+    """The most telling events of the pilot, each with the side (swapped or not) on which it is likelier."""
+
+    def ranked(events: Sequence[Event]) -> list[tuple[float, Event, bool]]:
+        found = []
+        for event in events:
+            p, q = _seen(event, (first, second), False)
+            found += [(score(p, q), event, False), (score(q, p), event, True)]
+        return sorted(found, key=lambda item: -item[0])
+
+    single = ranked(candidates(first, second))
+    together = []
+    for side in (False, True):  # the best event of each coordinate, joined: what composition leaks
+        best: dict[str, Event] = {}
+        for _, event, swapped in single:
+            if swapped is side:
+                best.setdefault(event.name.split(" ")[0], event)
+        together += conjunctions(list(best.values())[:5])
+    everything = sorted(single + ranked(together), key=lambda item: -item[0])
+    return [(event, swapped) for _, event, swapped in everything[:_TESTED]]
+
+
+def _seen(event: Event, outcomes: tuple[Outcomes, Outcomes], swapped: bool) -> tuple[int, int]:
+    first, second = (int(event.holds(side).sum()) for side in outcomes)
+    return (second, first) if swapped else (first, second)
+
+
+def _epsilon_bound(p: int, q: int, runs: int, alpha: float, delta: float) -> float:
+    low, high = clopper_pearson(p, q, runs, alpha)
+    return math.log((low - delta) / high) if low > delta else -math.inf
+
+
+def _delta_bound(p: int, q: int, runs: int, alpha: float, epsilon: float) -> float:
+    low, high = clopper_pearson(p, q, runs, alpha)
+    return low - math.exp(epsilon) * high
+
+
+def clopper_pearson(p: int, q: int, runs: int, alpha: float) -> tuple[float, float]:
+    """Lower bound on the probability seen p times and upper bound on the one seen q times, alpha/2 each."""
+    try:
+        from scipy.special import betaincinv
+    except ImportError:
+        raise MissingExtraError("scipy", "audit") from None
+    low = 0.0 if p == 0 else float(betaincinv(p, runs - p + 1, alpha / 2))
+    high = 1.0 if q == runs else float(betaincinv(q + 1, runs - q, 1 - alpha / 2))
+    return low, high
+
+
+def discrete_gaussian_profile(scale: float) -> Callable[[float], float]:
+    """Exact delta(epsilon) of one count with discrete Gaussian noise, neighbours one apart.
+
+    Canonne, Kamath, Steinke 2020, Theorem 7: P[Y > epsilon s^2 - 1/2] - e^epsilon P[Y > epsilon s^2 + 1/2].
+    """
+    half = math.ceil(40 * scale) + 2
+    support = np.arange(-half, half + 1)
+    law = np.exp(-((support / scale) ** 2) / 2)
+    law /= law.sum()
+
+    def delta(epsilon: float) -> float:
+        middle = epsilon * scale**2
+        above, beyond = law[support > middle - 0.5].sum(), law[support > middle + 0.5].sum()
+        return float(above - math.exp(epsilon) * beyond)
+
+    return delta
