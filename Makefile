@@ -31,7 +31,10 @@ test: lint  ## lint, type-check and run the tests
 bench-formats: $(VENV)/.dev  ## time the readers against pgmpy, and sampling
 	$(BIN)/python benchmarks/formats.py
 
+audit: $(VENV)/.dev  ## black-box audit of every private path and of broken ones, as a Markdown table (minutes)
+	$(BIN)/python -m dpbn.audit
+
 clean:  ## remove the environment and what was made
 	rm -rf $(VENV) out site build
 
-.PHONY: help demo lint test bench-formats clean
+.PHONY: help demo lint test bench-formats audit clean

@@ -126,7 +126,7 @@ def _finer(values: NDArray[np.float64], bits: int) -> Bits:
 
 def _equals_row(row: tuple[float, ...]) -> Event:
     return Event(
-        f"whole output equals one seen {tuple(round(x, 3) for x in row[:4])}...",
+        f"whole output equals one seen {tuple(round(float(x), 3) for x in row[:4])}...",
         lambda o: (
             (o.numbers == np.array(row)).all(axis=1)
             if o.numbers.shape[1] == len(row)
