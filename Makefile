@@ -25,7 +25,7 @@ lint: $(VENV)/.dev  ## lint and type-check
 	$(BIN)/ruff format --check src tests examples
 	$(BIN)/mypy
 
-test: lint  ## lint, type-check and run the tests
+test: lint system-packages test-ibis  ## lint, type-check and run the tests
 	$(BIN)/python -m pytest -n 2
 
 bench-formats: $(VENV)/.dev  ## time the readers against pgmpy, and sampling
@@ -34,7 +34,25 @@ bench-formats: $(VENV)/.dev  ## time the readers against pgmpy, and sampling
 audit: $(VENV)/.dev  ## black-box audit of every private path and of broken ones, as a Markdown table (minutes)
 	$(BIN)/python -m dpbn.audit
 
-clean:  ## remove the environment and what was made
-	rm -rf $(VENV) out site build
+system-packages:
+	@scripts/system-packages
 
-.PHONY: help demo lint test bench-formats audit clean
+.venv-ibis/.ready: pyproject.toml constraints-ibis.txt
+	$(PYTHON) -m venv .venv-ibis
+	.venv-ibis/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-ibis.txt -e '.[ibis]' pytest
+	@touch $@
+
+test-ibis: .venv-ibis/.ready system-packages  ## the tests of Ibis and PostgreSQL, in an environment of their own
+	.venv-ibis/bin/python -m pytest tests/ibis_env
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+bench-count: $(VENV)/.bench  ## counting against mbi, polars and DuckDB, ratios in one run
+	$(BIN)/python benchmarks/count.py
+
+clean:  ## remove the environment and what was made
+	rm -rf $(VENV) .venv-ibis out site build
+
+.PHONY: help demo lint test bench-formats audit system-packages test-ibis bench-count clean

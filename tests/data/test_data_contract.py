@@ -85,6 +85,16 @@ def _csv_glob(table, folder):
     return str(folder / "part-*.csv")
 
 
+@engine("duckdb")
+def _duckdb(table, folder):
+    import duckdb
+
+    held = plain(table)
+    connection = duckdb.connect()
+    connection.register("held", held)
+    return connection.table("held")
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("name", ENGINES)
 def test_engine_counts_like_the_oracle(name: str, case: Case, tmp_path):

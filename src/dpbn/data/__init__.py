@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpbn.data.matching import matchings
 from dpbn.data.packing import MAX_TABLE_CELLS, MAX_TOTAL_CELLS, check_sizes
 from dpbn.data.rows import Reader, Reading, RowSource
 from dpbn.errors import InputError
 from dpbn.network import Structure
+
+if TYPE_CHECKING:
+    from dpbn.data.pushdown import PushdownSource
 
 __all__ = ["MAX_TABLE_CELLS", "MAX_TOTAL_CELLS", "check_sizes", "open_source"]
 
@@ -21,7 +24,7 @@ def open_source(
     unit: str | None = None,
     max_contributions: int = 1,
     on_unknown: str = "error",
-) -> RowSource:
+) -> RowSource | PushdownSource:
     """Make `data` countable: check options and column names now, read values only when counts are asked for."""
     if isinstance(max_contributions, bool) or not isinstance(max_contributions, int) or max_contributions < 1:
         raise InputError(f"max_contributions must be a whole number >= 1, got {max_contributions!r}")
@@ -30,14 +33,36 @@ def open_source(
     if unit is not None and (not isinstance(unit, str) or not unit):
         raise InputError(f"unit must be the name of a column, got {unit!r}")
     reading = Reading(structure.schema, matchings(structure.schema, on_unknown), on_unknown, unit, max_contributions)
-    return RowSource(_reader(data), reading)
+    engine = _engine(data)
+    if engine is None:
+        return RowSource(_reader(data), reading)
+    from dpbn.data.pushdown import PushdownSource
+
+    return PushdownSource(data, engine, reading)
+
+
+def _kinds(data: Any) -> set[tuple[str, str]]:
+    """Package and name of every class of `data`: no engine is imported to find out what it is."""
+    return {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(data).__mro__}
+
+
+def _engine(data: Any) -> str | None:
+    """The engine that counts by itself, if `data` lives in one."""
+    for package, name in _kinds(data):
+        if name == "DuckDBPyRelation":
+            return "duckdb"
+        if package == "ibis" and name == "Table":
+            return "ibis"
+        if package == "pyspark" and name == "DataFrame":
+            return "spark"
+    return None
 
 
 def _reader(data: Any) -> Reader:
-    """The reader for this kind of table, told by its module: no engine is imported to find out."""
+    """The reader for this kind of table."""
     from dpbn.data import memory
 
-    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(data).__mro__}
+    kinds = _kinds(data)
     if ("pandas", "DataFrame") in kinds:
         return memory.PandasReader(data)
     if ("pyarrow", "Table") in kinds:

@@ -1,0 +1,202 @@
+"""Counting inside another engine: DuckDB, Spark, and whatever Ibis speaks to. Only cells come back, never rows.
+
+Every variable becomes a key: one of finitely many values of its domain, or null if unknown. Each packed
+group is then one GROUP BY over its keys (GROUPING SETS were seen to be many times slower on Spark). So at
+most one cell per combination of states leaves the engine, whatever the column holds.
+
+With a unit bound the engine numbers each unit's records in random order and keeps the first k. The order
+is drawn anew for every group. That is as private: each table by itself moves by at most k if a unit comes
+or goes, since nobody else's choice depends on it, and budgets add up over tables.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.data.encode import wrong_type
+from dpbn.data.matching import Matching
+from dpbn.data.packing import Group, Names, Table, checked_sets, pack, spread
+from dpbn.data.rows import Reading
+from dpbn.errors import DataError, MissingExtraError, PrivacyError
+
+GROUP_CELLS = 1 << 14  # a scan costs more than cells do: larger groups than in memory
+_UNIT, _ORDER, _RANK, _ROWS = "dpbn_unit", "dpbn_order", "dpbn_rank", "dpbn_rows"
+
+try:
+    import narwhals as nw
+except ImportError:  # pragma: no cover - the extra is part of the test environment
+    raise MissingExtraError("narwhals", "engines") from None
+
+
+class PushdownSource:
+    """Counts of a lazy table, made where the table lives."""
+
+    can_sample_rows = False  # rows never come here; the boundary thins counts instead
+
+    def __init__(self, native: Any, engine: str, reading: Reading):
+        self._engine, self._reading = engine, reading
+        frame, names = _opened(native, engine)
+        reading.check_columns(list(names))
+        schema = frame.collect_schema()
+        self._keys = [
+            _Key(f"dpbn_{position}", matching, names[matching.column], schema[names[matching.column]])
+            for position, matching in enumerate(reading.matchings)
+        ]
+        columns = [key.expression().alias(key.alias) for key in self._keys]
+        if reading.unit is not None:
+            columns.append(_unit(names[reading.unit], schema[names[reading.unit]]).alias(_UNIT))
+        self._frame = frame.select(*columns)
+        self._checked = False
+
+    def counts(self, sets: Sequence[Names]) -> Mapping[Names, Table]:
+        """Contingency tables over `sets`, axes in the order of the names."""
+        sets = checked_sets(self._reading.schema, sets)
+        groups = pack(self._reading.schema, sets, GROUP_CELLS)
+        self._check()
+        frame = self._records()
+        return spread(groups, [self._count(frame, group) for group in groups], sets)
+
+    def sampled_counts(self, sets: Sequence[Names], keep: Callable[[int], NDArray[np.bool_]]) -> Mapping[Names, Table]:
+        raise PrivacyError(f"a sample of records must be drawn where they are held, got {self._engine}")
+
+    def _check(self) -> None:
+        """Refuse unknown values, counted over all records in one query."""
+        if self._checked or self._reading.on_unknown == "drop":
+            return
+        watched = {key.alias: key.matching.column for key in self._keys if key.matching.catch_all is None}
+        if self._reading.unit is not None:
+            watched[_UNIT] = self._reading.unit
+        totals = [nw.len().alias(_ROWS), *(nw.col(alias).count().alias(alias) for alias in watched)]
+        found = self._frame.select(*totals).collect().rows(named=True)[0]
+        rows = int(found[_ROWS])
+        unknown: dict[str, int] = {}
+        for alias, column in watched.items():
+            unknown[column] = max(unknown.get(column, 0), rows - int(found[alias]))
+        self._reading.refuse(unknown, rows)
+        self._checked = True
+
+    def _records(self) -> Any:
+        """The keys of the records that count: units bounded first, then those with unknown values left out."""
+        frame = self._frame
+        if self._reading.unit is not None:
+            native = frame.filter(~nw.col(_UNIT).is_null()).to_native()
+            frame = nw.from_native(_NUMBERED[self._engine](native)).lazy()
+            frame = frame.filter(nw.col(_RANK) <= self._reading.max_contributions)
+        if self._reading.on_unknown == "drop":
+            frame = frame.filter(*(~nw.col(key.alias).is_null() for key in self._keys))
+        return frame
+
+    def _count(self, frame: Any, group: Group) -> Table:
+        keys = [self._keys[self._reading.schema.position(name)] for name in group.names]
+        aliases = [key.alias for key in keys]
+        rows = nw.len().alias(_ROWS)
+        counted = frame.group_by(*aliases).agg(rows) if keys else frame.select(rows)
+        superset = np.zeros(group.shape, dtype=np.int64)
+        for *values, total in counted.select(*aliases, _ROWS).collect().rows():
+            cell = tuple(key.code(value) for key, value in zip(keys, values, strict=True))
+            if None in cell:  # the table has changed since it was checked
+                raise DataError("columns must hold values of the declared domains only, got others while counting")
+            superset[cell] += total
+        return superset
+
+
+def _opened(native: Any, engine: str) -> tuple[Any, dict[str, str]]:
+    """The lazy frame, and what each column is called in it. Spark reads dots in a name and ignores case: renamed."""
+    if engine != "spark":
+        frame = nw.from_native(native).lazy()
+        return frame, {name: name for name in frame.collect_schema().names()}
+    plain = [f"column_{position}" for position in range(len(native.columns))]
+    return nw.from_native(native.toDF(*plain)).lazy(), dict(zip(native.columns, plain, strict=True))
+
+
+class _Key:
+    """One variable inside the engine: an expression with finitely many values, and what they mean."""
+
+    def __init__(self, alias: str, matching: Matching, column: str, kind: Any):
+        self.alias, self.matching = alias, matching
+        self._column, self._kind = column, kind
+        self._meaning: Mapping[Any, int]
+        if kind.is_numeric() and matching.cuts is not None:
+            self._meaning = {code: code for code in range(len(matching.cuts) + 1)}
+        elif kind.is_numeric():
+            self._meaning = matching.numbers
+        elif kind == nw.Boolean:
+            self._meaning = matching.booleans
+        elif kind in (nw.String, nw.Categorical, nw.Enum):
+            self._meaning = matching.texts
+        else:
+            raise wrong_type(matching, str(kind))
+
+    def code(self, value: Any) -> int | None:
+        code = None if value is None else self._meaning.get(value)
+        return self.matching.catch_all if code is None else code
+
+    def expression(self) -> Any:
+        column = nw.col(self._column)
+        if self._kind == nw.Boolean:
+            wanted: Sequence[Any] = [truth for truth in (True, False) if truth in self._meaning]
+            return column if len(wanted) == 2 else _only(column, [column == truth for truth in wanted])
+        if not self._kind.is_numeric():
+            text = column if self._kind == nw.String else column.cast(nw.String)
+            return _only(text, [text.is_in(list(self._meaning))])
+        if self._kind.is_integer() and self.matching.cuts is None:
+            wanted = [number for number in self._meaning if isinstance(number, int) and abs(number) < 2**63]
+            return _only(column, [column.is_in(wanted)] if wanted else [])
+        number = column.cast(nw.Float64)
+        if self.matching.cuts is None:
+            wanted = [float(label) for label in self._meaning]
+            return _only(number, [number.is_in(wanted)] if wanted else [])
+        known = ~column.is_null()
+        if self._kind.is_float():
+            known = known & ~column.is_nan()  # engines disagree on how NaN compares
+        return nw.when(known).then(_interval(number, list(self.matching.cuts), 0))
+
+
+def _only(column: Any, conditions: Sequence[Any]) -> Any:
+    """The column where a condition holds, null elsewhere; without conditions null everywhere."""
+    return nw.when(conditions[0] if conditions else column.is_null()).then(column)
+
+
+def _interval(number: Any, cuts: Sequence[float], first: int) -> Any:
+    """The number of cut points at or below `number`, by halving: a CASE no deeper than their logarithm."""
+    if not cuts:
+        return nw.lit(first)
+    middle = len(cuts) // 2
+    above = _interval(number, cuts[middle + 1 :], first + middle + 1)
+    return nw.when(number >= nw.lit(float(cuts[middle]))).then(above).otherwise(_interval(number, cuts[:middle], first))
+
+
+def _unit(column: str, kind: Any) -> Any:
+    unit = nw.col(column)
+    return nw.when(~unit.is_nan()).then(unit) if kind.is_float() else unit
+
+
+def _numbered_duckdb(relation: Any) -> Any:
+    drawn = relation.project(f"*, random() AS {_ORDER}")
+    return drawn.project(f"*, row_number() OVER (PARTITION BY {_UNIT} ORDER BY {_ORDER}) AS {_RANK}")
+
+
+def _numbered_ibis(table: Any) -> Any:
+    import ibis
+
+    rank = ibis.row_number().over(group_by=_UNIT, order_by=_ORDER) + 1  # Ibis counts from 0
+    return table.mutate(**{_ORDER: ibis.random()}).mutate(**{_RANK: rank})
+
+
+def _numbered_spark(frame: Any) -> Any:
+    from pyspark.sql import Window, functions
+
+    drawn = frame.withColumn(_ORDER, functions.rand(secrets.randbits(62)))
+    return drawn.withColumn(_RANK, functions.row_number().over(Window.partitionBy(_UNIT).orderBy(_ORDER)))
+
+
+_NUMBERED: Mapping[str, Callable[[Any], Any]] = {
+    "duckdb": _numbered_duckdb,
+    "ibis": _numbered_ibis,
+    "spark": _numbered_spark,
+}

@@ -1,0 +1,117 @@
+"""Engines that count by themselves: the contract on Spark, and that only cells come back."""
+
+import sys
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpbn.data import open_source
+from dpbn.domain import Schema, Variable
+from dpbn.errors import DataError, PrivacyError
+from dpbn.formats import load_network
+from dpbn.graph import Dag
+from dpbn.network import Structure
+from tests.table_contract import CASES, check, plain
+
+
+@pytest.fixture(params=["duckdb", "spark"])
+def native(request):
+    if request.param == "spark":
+        return request.getfixturevalue("spark").createDataFrame
+    duckdb = pytest.importorskip("duckdb")
+
+    def register(table):
+        connection = duckdb.connect()
+        connection.register("held", table)
+        return connection.table("held")
+
+    return register
+
+
+def test_spark_counts_like_the_oracle(spark, subtests):
+    for case in CASES:
+        with subtests.test(case.name):
+            check(case, spark.createDataFrame(plain(case.table)))
+
+
+def test_only_cells_come_back(native, monkeypatch):
+    """Also when every row holds a different, undeclared value."""
+    network = load_network("asia")
+    frame = network.sample(5000, seed=2)
+    table = pa.table({node: frame[node].astype(str).to_list() for node in network.nodes})
+    table = table.set_column(0, network.nodes[0], pa.array([f"strange {row}" for row in range(5000)]))
+    variables = [
+        Variable(v.name, (*v.states, "other"), catch_all="other") if v.name == network.nodes[0] else v
+        for v in network.structure.schema
+    ]
+    structure = Structure(Schema(tuple(variables)), network.structure.dag)
+    fetched = []
+    collect = nw.LazyFrame.collect
+
+    def recorded(self, *args, **kwargs):
+        result = collect(self, *args, **kwargs)
+        fetched.append(len(result))
+        return result
+
+    monkeypatch.setattr(nw.LazyFrame, "collect", recorded)
+    source = open_source(native(table), structure, on_unknown="other")
+    counts = source.counts([family.names for family in structure.dag.families])
+    assert counts[(network.nodes[0],)].tolist() == [0, 0, 5000]
+    assert 0 < max(fetched) <= structure.schema.cells(structure.nodes)
+    assert len(fetched) == 2  # the check, and one group for all of asia
+
+
+def test_the_bound_chooses_at_most_k_records_of_every_unit(native):
+    units = [unit for unit in range(40) for _ in range(unit % 7)]
+    values = [("a", "b", "c")[row % 3] for row in range(len(units))]
+    structure = Structure(
+        Schema((Variable("y", ("a", "b", "c")), Variable("p", tuple(map(str, range(40)))))), Dag(("y", "p"), {})
+    )
+    source = open_source(native(pa.table({"y": values, "p": units})), structure, unit="p", max_contributions=3)
+    counts = source.counts([("p", "y")])[("p", "y")]
+    assert counts.sum(axis=1).tolist() == [min(unit % 7, 3) for unit in range(40)]
+    whole = open_source(pa.table({"y": values, "p": units}), structure).counts([("p", "y")])[("p", "y")]
+    assert (counts <= whole).all()
+
+
+def test_rows_cannot_be_sampled_outside(native):
+    structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))
+    source = open_source(native(pa.table({"y": ["a"]})), structure)
+    assert not source.can_sample_rows
+    with pytest.raises(PrivacyError, match="where they are held"):
+        source.sampled_counts([("y",)], lambda rows: np.ones(rows, dtype=bool))
+
+
+def test_missing_columns_and_types_without_states(native):
+    structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))
+    with pytest.raises(DataError, match=r"without \['y'\]"):
+        open_source(native(pa.table({"z": ["a"]})), structure)
+    with pytest.raises(DataError, match="text, numbers or booleans, got type Date"):
+        open_source(native(pa.table({"y": pa.array([0], pa.date32())})), structure)
+
+
+def test_a_column_named_with_dots_quotes_and_spaces(native):
+    for column in ("a.b", "a b", 'say "x"', "group"):
+        structure = Structure(Schema((Variable("y", ("a", "b"), column=column),)), Dag(("y",), {}))
+        counts = open_source(native(pa.table({column: ["a", "b", "b"]})), structure).counts([("y",)])
+        assert counts[("y",)].tolist() == [1, 2]
+
+
+def test_engines_are_imported_only_when_used():
+    import subprocess
+
+    code = (
+        "import sys, pandas, dpbn, dpbn.data; from dpbn.formats import load_network; net = load_network('asia');"
+        "dpbn.data.open_source(net.sample(9, seed=1), net.structure).counts([('asia',)]);"
+        "print([m for m in ('polars', 'duckdb', 'pyspark', 'narwhals', 'ibis', 'numba') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
+    assert ran.stdout.strip() == "[]"
+
+
+def environment():
+    import os
+
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
