@@ -1,0 +1,244 @@
+"""A scikit-learn classifier: `fit` learns a private network, `predict_proba` asks it about one node.
+
+Domains are public: they come from `structure` (or `bounds`, `bins` and `classes`), never from the rows given to
+`fit`. Columns of a DataFrame are matched by name; columns of an array stand for the structure's nodes other than
+the target, in their declared order. A value is a state's label; a number in a column whose labels are not numbers
+is the position of a state. Every call of `fit` spends epsilon again: cross-validation with k folds spends k times.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.domain import Schema, Variable
+from dpbn.errors import InputError, MissingExtraError, PrivacyError
+from dpbn.formats import load_structure
+from dpbn.graph import Dag
+from dpbn.inference import Inference
+from dpbn.learning import learn
+from dpbn.network import BayesianNetwork, Structure
+from dpbn.privacy.noise import InsecureNoise
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ModuleNotFoundError:
+    raise MissingExtraError("scikit-learn", "sklearn") from None
+
+TARGET = "target"  # its name where no structure is given
+
+
+class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Predicts `target` with a Bayesian network learned under differential privacy.
+
+    Parameters: `structure`, a Structure, a network file or a bundled name; without one, naive Bayes over numeric
+    columns, each clipped to the public `bounds` and cut into `bins` equal intervals, with the public `classes`.
+    `target`, the node to predict. `epsilon`, `delta`, `method`, `neighbors`, `on_unknown`, `prior` as in
+    `dpbn.learn`; `ledger` (a path) and `dataset` charge a ledger at every fit. `random_state`, for experiments
+    only: repeatable noise, and classes may then be read from y; what is learned is NOT private and says so.
+
+    After `fit`: `release_` (save it, report it), `classes_` in the order of the target's states.
+    """
+
+    def __init__(
+        self,
+        structure: Any = None,
+        target: str | None = None,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        method: str | None = None,
+        neighbors: str = "add-remove",
+        on_unknown: str = "error",
+        prior: float | None = None,
+        bounds: tuple[float, float] = (-3.0, 3.0),
+        bins: int = 8,
+        classes: Any = None,
+        ledger: str | None = None,
+        dataset: str | None = None,
+        random_state: int | None = None,
+    ):
+        self.structure = structure
+        self.target = target
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.neighbors = neighbors
+        self.on_unknown = on_unknown
+        self.prior = prior
+        self.bounds = bounds
+        self.bins = bins
+        self.classes = classes
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None  # private noise cannot be seeded
+        tags.input_tags.allow_nan = self.structure is not None
+        tags.input_tags.string = tags.input_tags.categorical = self.structure is not None
+        return tags
+
+    def fit(self, X: Any, y: Any) -> DPBayesianNetworkClassifier:
+        """Learn the network from rows X with the target's values y; spends epsilon."""
+        X = self._checked(X, reset=True, y=y)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if len(y) != len(X):
+            raise ValueError(f"X and y must have as many rows as each other, got {len(X)} and {len(y)}")
+        if self.structure is None:
+            self.structure_, self.target_, self.classes_ = self._naive(X.shape[1], y)
+        else:
+            self.structure_, self.target_ = self._declared()
+            self.classes_ = _classes(self.structure_.schema[self.target_], y)
+        table = self._table(X, to_learn=True)
+        table[self.structure_.schema[self.target_].source_column] = self._labels_of(y)
+        options: dict[str, Any] = {} if self.method is None else {"method": self.method}
+        if self.ledger is not None:
+            from dpbn.privacy.ledger import Ledger
+
+            options |= {"ledger": Ledger(self.ledger), "dataset": self.dataset}
+        if self.random_state is not None:
+            options["noise"] = InsecureNoise(_seed(self.random_state))
+        import pandas
+
+        self.release_ = learn(
+            pandas.DataFrame(table),
+            self.structure_,
+            self.epsilon,
+            self.delta,
+            neighbors=self.neighbors,
+            on_unknown=self.on_unknown,
+            prior=self.prior,
+            **options,
+        )
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """P(target | row) for every row, columns in the order of `classes_`; missing values are summed out."""
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        ask = Inference(self.release_.network)
+        import pandas
+
+        table = pandas.DataFrame(self._table(X, to_learn=False))
+        return ask.predict_proba(table, self.target_, on_impossible="prior")
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every row."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        classes: NDArray[Any] = self.classes_[best]
+        return classes
+
+    def _checked(self, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
+        """X as a two-dimensional array; numbers only where there is no structure to give labels meaning."""
+        if self.structure is None:
+            kept = validate_data(self, X, reset=reset, dtype=np.float64, y=y)
+        else:
+            kept = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", y=y)
+        return kept[0] if isinstance(kept, tuple) else kept
+
+    def _naive(self, features: int, y: NDArray[Any]) -> tuple[Structure, str, NDArray[Any]]:
+        """Target on top, every column below it, all domains public."""
+        if self.classes is None and self.random_state is None:
+            raise PrivacyError("classes must be declared, since reading them from y would not be private, got None")
+        classes = np.unique(y if self.classes is None else np.asarray(self.classes))
+        low, high = self.bounds
+        if not low < high or not 2 <= self.bins <= 1000:
+            raise InputError(f"bounds must ascend and bins be 2 to 1000, got {self.bounds} and {self.bins}")
+        states = tuple(str(i) for i in range(self.bins))
+        cuts = tuple(float(cut) for cut in np.linspace(low, high, self.bins + 1)[1:-1])
+        names = [f"x{i}" for i in range(features)]
+        goal = Variable(TARGET, tuple(str(i) for i in range(len(classes))))
+        schema = Schema((goal, *(Variable(name, states, cut_points=cuts) for name in names)))
+        return Structure(schema, Dag(schema.names, dict.fromkeys(names, (TARGET,)))), TARGET, classes
+
+    def _declared(self) -> tuple[Structure, str]:
+        structure = self.structure
+        structure = structure.structure if isinstance(structure, BayesianNetwork) else load_structure(structure)
+        if self.target is None:
+            raise InputError("target must name the node to predict, got None")
+        structure.schema.position(self.target)
+        return structure, self.target
+
+    def _labels_of(self, y: NDArray[Any]) -> list[Any]:
+        """y as labels of the target; values that are no class stay what they are, for the policy to judge."""
+        states = self.structure_.states(self.target_)
+        label = dict(zip(self.classes_.tolist(), states, strict=True))
+        return [label.get(value, str(value)) for value in y.tolist()]
+
+    def _table(self, X: Any, *, to_learn: bool) -> dict[str, list[Any]]:
+        """Columns by the name that learn() or Inference looks for, values as labels (or raw numbers to be cut)."""
+        schema = self.structure_.schema
+        others = [variable for variable in schema if variable.name != self.target_]
+        if self.structure is not None and hasattr(self, "feature_names_in_"):
+            at = {name: i for i, name in enumerate(self.feature_names_in_)}
+            missing = [v.source_column for v in others if v.source_column not in at]
+            if missing:
+                raise InputError(f"X must have a column for every node but the target, got none for {missing[:10]}")
+            places = [at[variable.source_column] for variable in others]
+        else:
+            if X.shape[1] != len(others):
+                raise InputError(
+                    f"X must have {len(others)} columns, one for every node but the target, got {X.shape[1]}"
+                )
+            places = list(range(len(others)))
+        columns = {}
+        for variable, place in zip(others, places, strict=True):
+            name = variable.source_column if to_learn else variable.name
+            columns[name] = _column(variable, X[:, place])
+        return columns
+
+
+def _column(variable: Variable, values: NDArray[Any]) -> list[Any]:
+    """Values as labels; numbers that are to be cut stay numbers, for the variable's own rule."""
+    if variable.cut_points is not None:
+        return [None if np.isnan(number) else number for number in values.astype(np.float64).tolist()]
+    known = {value: _label(variable, value) for value in {*values.tolist()}}
+    return [known[value] for value in values.tolist()]
+
+
+def _label(variable: Variable, value: Any) -> str | None:
+    """The label a value stands for; None if it is missing; the value as text if it stands for none."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, (bool, int, float)) and str(value) not in variable.states:
+        whole = float(value).is_integer()
+        if whole and str(int(value)) in variable.states:
+            return str(int(value))
+        if whole and not _numeric(variable) and 0 <= value < variable.size:
+            return variable.states[int(value)]
+    return str(value)
+
+
+def _numeric(variable: Variable) -> bool:
+    return all(_is_number(state) for state in variable.states)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _classes(variable: Variable, y: NDArray[Any]) -> NDArray[Any]:
+    """The target's states as y writes them: labels, numbers that are labels, or positions."""
+    if y.dtype.kind not in "biuf":
+        return np.array(variable.states, dtype=object if y.dtype.kind == "O" else None)
+    if _numeric(variable):
+        return np.array([float(state) for state in variable.states]).astype(y.dtype)
+    return np.arange(variable.size).astype(y.dtype)
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        return int(random_state)
+    raise InputError(f"random_state must be a whole number or None, got {random_state!r}")

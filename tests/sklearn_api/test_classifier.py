@@ -1,0 +1,126 @@
+"""The scikit-learn classifier: its contract, and that it is the library underneath."""
+
+import numpy as np
+import pandas
+import pytest
+
+import dpbn
+from dpbn.errors import DataError, InputError, PrivacyError
+
+sklearn = pytest.importorskip("sklearn")
+from sklearn.base import clone  # noqa: E402
+from sklearn.model_selection import cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import FunctionTransformer  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+from dpbn.sklearn import DPBayesianNetworkClassifier  # noqa: E402
+
+EXPERIMENT = DPBayesianNetworkClassifier(epsilon=1000.0, method="uniform", random_state=0)
+
+# check -> why it cannot pass
+EXCEPTIONS: dict[str, str] = {}
+
+
+@parametrize_with_checks([EXPERIMENT], expected_failed_checks=lambda _: EXCEPTIONS)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def child():
+    network = dpbn.load_network("child")
+    rows = network.sample(4_000, seed=0)
+    return network, rows.drop(columns="Disease"), rows["Disease"]
+
+
+def test_predicts_a_node_of_a_structure(child):
+    network, X, y = child
+    model = DPBayesianNetworkClassifier(network.structure, "Disease", 5.0, method="uniform").fit(X, y)
+    assert model.release_.private
+    assert 4.99 < model.release_.guarantee.epsilon <= 5
+    assert tuple(model.classes_) == network.states("Disease")
+    values = model.predict_proba(X[:50])
+    np.testing.assert_allclose(values, dpbn.Inference(model.release_).predict_proba(X[:50], "Disease"), atol=1e-12)
+    assert model.score(X, y) > 2 * y.value_counts(normalize=True).max() * 0.6
+    assert clone(model).get_params()["epsilon"] == 5.0
+
+
+def test_a_bundled_name_and_columns_in_any_order(child):
+    _, X, y = child
+    one = DPBayesianNetworkClassifier("child", "Disease", 1.0, method="uniform", random_state=3).fit(X, y)
+    other = DPBayesianNetworkClassifier("child", "Disease", 1.0, method="uniform", random_state=3).fit(
+        X[X.columns[::-1]], y
+    )
+    np.testing.assert_allclose(one.predict_proba(X[:20]), other.predict_proba(X[X.columns[::-1]][:20]))
+    assert not one.release_.private
+
+
+def test_arrays_hold_positions_in_declared_order(child):
+    network, X, y = child
+    codes = np.column_stack([X[node].cat.codes for node in network.nodes if node != "Disease"])
+    named = DPBayesianNetworkClassifier("child", "Disease", method="uniform", random_state=1).fit(X, y)
+    coded = DPBayesianNetworkClassifier("child", "Disease", method="uniform", random_state=1).fit(codes, y.cat.codes)
+    np.testing.assert_allclose(named.predict_proba(X[:20]), coded.predict_proba(codes[:20]))
+    assert coded.classes_.tolist() == list(range(6))
+
+
+def test_missing_values_are_summed_out_and_unknown_ones_refused(child):
+    _, X, y = child
+    model = DPBayesianNetworkClassifier("child", "Disease", method="uniform").fit(X, y)
+    holes = X[:3].astype(object)
+    holes.iloc[:, :] = None
+    expected = dpbn.Inference(model.release_).query(["Disease"]).values
+    np.testing.assert_allclose(model.predict_proba(holes), [expected] * 3)
+    odd = X.astype(object).copy()
+    odd.iloc[0, 0] = "canary"
+    with pytest.raises(DataError) as caught:
+        DPBayesianNetworkClassifier("child", "Disease", method="uniform").fit(odd, y)
+    assert "canary" not in str(caught.value)
+
+
+def test_a_class_that_no_row_has_keeps_its_place(child):
+    network, X, y = child
+    kept = (y != "PFC").to_numpy()
+    model = DPBayesianNetworkClassifier("child", "Disease", method="uniform").fit(X[kept], y[kept])
+    assert tuple(model.classes_) == network.states("Disease")  # classes are public, not read from rows
+
+
+def test_naive_bayes_needs_public_classes():
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), np.repeat([0, 1], 100)
+    X[100:] += 1.5
+    with pytest.raises(PrivacyError, match="classes must be declared"):
+        DPBayesianNetworkClassifier().fit(X, y)
+    model = DPBayesianNetworkClassifier(classes=[0, 1], epsilon=5.0, method="uniform").fit(X, y)
+    assert model.release_.private
+    assert model.score(X, y) > 0.75
+
+
+def test_charges_a_ledger_at_every_fit(child, tmp_path):
+    _, X, y = child
+    book = dpbn.Ledger(tmp_path / "b.db")
+    book.open_dataset("child", 2)
+    model = DPBayesianNetworkClassifier(
+        "child", "Disease", 1.0, method="uniform", ledger=str(tmp_path / "b.db"), dataset="child"
+    )
+    cross_val_score(model, X, y, cv=2)
+    assert book.remaining("child").epsilon == 0
+
+
+def test_mistakes(child):
+    _, X, y = child
+    with pytest.raises(InputError, match="target must name"):
+        DPBayesianNetworkClassifier("child").fit(X, y)
+    with pytest.raises(InputError, match="did you mean 'Disease'"):
+        DPBayesianNetworkClassifier("child", "Diseese").fit(X, y)
+    with pytest.raises(InputError, match="got none for"):
+        DPBayesianNetworkClassifier("child", "Disease").fit(X.drop(columns="Age"), y)
+    with pytest.raises(InputError, match="19 columns"):
+        DPBayesianNetworkClassifier("child", "Disease").fit(np.zeros((3, 2)), ["PFC"] * 3)
+
+
+def test_in_a_pipeline(child):
+    _, X, y = child
+    rename = FunctionTransformer(lambda frame: pandas.DataFrame(frame))
+    model = make_pipeline(rename, DPBayesianNetworkClassifier("child", "Disease", 5.0, method="uniform")).fit(X, y)
+    assert model.predict(X[:5]).shape == (5,)
