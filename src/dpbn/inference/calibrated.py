@@ -225,7 +225,7 @@ class CalibratedTree:
                     changed[k] = edge.there.multiply(changed[k], _ratio(message, update.sent[k]))
                     stack.append((k, i))
                 elif edge.shadow is not None:
-                    values = message @ edge.shadow
+                    values = shadows.seen_through(edge, message)
                     for where, part in edge.places:
                         out[where] = values[part]
                 else:

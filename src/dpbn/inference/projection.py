@@ -14,14 +14,28 @@ from numpy.typing import NDArray
 
 from dpbn.inference.contraction import Array, Scope
 
-BLOCK = 64  # cells a trailing block should reach
-WHOLE = 16_384  # cells of a matrix up to which a clique is one block
+BLOCK = 16  # cells a trailing block should reach
+MATRIX_WORK = 1 << 18  # multiplications up to which OpenBLAS stays on one thread
+VECTOR_WORK = 9_000
+WHOLE = 9_000  # cells of a matrix up to which a clique is one block
 
 
 class Projection:
     """Sum a flat table over `scope` down to `onto`; multiply one by a flat table over `onto`."""
 
-    __slots__ = ("_block", "_index", "_lead", "_matrix", "_ones", "_spread", "_summed", "_transposed", "cells", "shape")
+    __slots__ = (
+        "_block",
+        "_index",
+        "_lead",
+        "_matrix",
+        "_rows_in",
+        "_rows_out",
+        "_spread",
+        "_summed",
+        "_transposed",
+        "cells",
+        "shape",
+    )
 
     def __init__(self, scope: Scope, onto: Scope, sizes: Sequence[int]):
         kept = set(onto)
@@ -41,20 +55,21 @@ class Projection:
         self._lead = tuple(sizes[v] for v in lead)
         self._summed = tuple(i for i, v in enumerate(lead) if v not in kept)
         trailing = [v in kept for v in scope[split:]]
-        self._ones = not any(trailing)
         matrix = _zeros_and_ones(self.shape[split:], trailing) if not all(trailing) else None
         self._matrix = matrix
         self._transposed = None if matrix is None else np.ascontiguousarray(matrix.T)
         inner = block if matrix is None else matrix.shape[1]
+        self._rows_in = _thread_free(total // block, block, inner)
+        self._rows_out = _thread_free(self.cells // inner, inner, block)
         self._spread = (tuple(sizes[v] if v in kept else 1 for v in lead), inner)
         self._index: NDArray[np.int64] | None = None
 
     def sum(self, table: Array) -> Array:
         """Flat table over the kept variables."""
         if self._lead:
-            found = table.reshape(-1, self._block)
+            found = table
             if self._matrix is not None:
-                found = found @ self._matrix
+                found = table.reshape(self._rows_in) @ self._matrix
             if self._summed:
                 found = np.add.reduce(found.reshape(*self._lead, -1), axis=self._summed)
             return found.reshape(-1)
@@ -64,10 +79,10 @@ class Projection:
         """A new flat table: `table` times `factor` spread over the clique."""
         if not self._lead:
             return table * factor if self._transposed is None else table * (factor @ self._transposed)
-        shape, inner = self._spread
-        spread = factor.reshape(-1, inner)
+        shape = self._spread[0]
+        spread = factor
         if self._transposed is not None:
-            spread = spread @ self._transposed
+            spread = factor.reshape(self._rows_out) @ self._transposed
         product = table.reshape(*self._lead, self._block) * spread.reshape(*shape, self._block)
         return product.reshape(-1)
 
@@ -82,6 +97,18 @@ class Projection:
             full = np.broadcast_to(cells.reshape(*shape, self._block), (*self._lead, self._block))
             self._index = np.ascontiguousarray(full).reshape(-1)
         return self._index
+
+
+def _thread_free(rows: int, inner: int, columns: int) -> tuple[int, ...]:
+    """A shape that cuts a matrix product into pieces BLAS runs on one thread.
+
+    The pieces are memory-bound, so threads gain little, and on a busy machine waiting for each other costs a lot.
+    """
+    allowed = (MATRIX_WORK if min(rows, columns) > 1 else VECTOR_WORK) // (inner * columns)
+    piece = max(1, min(rows, allowed))
+    while rows % piece:
+        piece -= 1
+    return (inner,) if rows == 1 else (rows, inner) if piece == rows else (rows // piece, piece, inner)
 
 
 def _zeros_and_ones(shape: Sequence[int], kept: Sequence[bool]) -> Array:

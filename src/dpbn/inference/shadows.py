@@ -18,7 +18,7 @@ from dpbn.inference.contraction import Array
 from dpbn.inference.evidence import Findings
 from dpbn.inference.junction_tree import JunctionTree
 from dpbn.inference.model import Model
-from dpbn.inference.projection import Projection
+from dpbn.inference.projection import VECTOR_WORK, Projection
 
 Index = NDArray[np.int64]
 
@@ -42,6 +42,13 @@ class Edge:
     cliques: int
     cells: int
     shadow: Array | None = field(default=None, repr=False)
+
+    def local(self, where: slice) -> slice:
+        """The columns of the matrix that answer the stretch `where` of all posteriors."""
+        for place, part in self.places:
+            if place.start <= where.start and where.stop <= place.stop:
+                return slice(where.start - place.start + part.start, where.stop - place.start + part.start)
+        raise AssertionError("a stretch lies on one side of its edge")
 
 
 class Shadows:
@@ -101,7 +108,7 @@ class Shadows:
                     cells[0] - cells[i],
                 )
             )
-        self._fill(tables, total)
+        self._fill(tables)
         self._relatives: tuple[list[int], list[int]] | None = None
         self.all_shadowed = all(edge.shadow is not None for edges in self.edges for edge in edges)
 
@@ -124,7 +131,7 @@ class Shadows:
             stack.extend((child, False) for child in reversed(self.tree.children[i]))
         return starts, begin, end, place
 
-    def _fill(self, tables: Sequence[Array], total: int) -> None:
+    def _fill(self, tables: Sequence[Array]) -> None:
         """Matrices from the leaves inward; an edge needs those of all edges behind it."""
         spent = 0
         for i, edge in sorted(
@@ -137,23 +144,32 @@ class Shadows:
                 continue
             if any(other.shadow is None for other in further):
                 continue
-            edge.shadow = self._shadow(edge, further, tables[edge.to], total)
+            edge.shadow = self._shadow(edge, further, tables[edge.to])
             spent += size
 
-    def _shadow(self, edge: Edge, further: Sequence[Edge], table: Array, total: int) -> Array:
+    def _shadow(self, edge: Edge, further: Sequence[Edge], table: Array) -> Array:
         rows = edge.here.cells
-        full = np.zeros((rows, total))
+        found = np.zeros((rows, edge.states))
         index = edge.there.index
         for projection, where in self.residents[edge.to]:
-            full[:, where] = _pairs(index, projection.index, table, rows, projection.cells)
+            found[:, edge.local(where)] = _pairs(index, projection.index, table, rows, projection.cells)
         for other in further:
             assert other.shadow is not None
             moved = _pairs(index, other.here.index, table, rows, other.here.cells)
-            values = moved @ other.shadow
+            values = moved @ other.shadow.reshape(-1, other.states)
             for where, part in other.places:
-                full[:, where] = values[:, part]
-        full /= edge.separator[:, None]
-        return np.concatenate([full[:, where] for where, _ in edge.places], axis=1)
+                found[:, edge.local(where)] = values[:, part]
+        found /= edge.separator[:, None]
+        return found.reshape(*piece_rows(rows, edge.states), edge.states)
+
+    @staticmethod
+    def seen_through(edge: Edge, message: Array) -> Array:
+        """Everything behind the edge from the new table of its separator."""
+        shadow = edge.shadow
+        assert shadow is not None
+        if shadow.ndim == 2:
+            return message @ shadow
+        return np.add.reduce(np.matmul(message.reshape(shadow.shape[0], 1, -1), shadow), axis=(0, 1))
 
     def affected(self, findings: Findings) -> int:
         """Mask of the nodes whose posterior may differ from the prior: descendants of the findings' ancestors."""
@@ -193,3 +209,11 @@ def _pairs(rows: Index, columns: Index, weights: Array, height: int, width: int)
     """Σ of weights by (row, column)."""
     found: Any = np.bincount(rows * width + columns, weights, minlength=height * width)
     return np.asarray(found, dtype=np.float64).reshape(height, width)
+
+
+def piece_rows(rows: int, columns: int) -> tuple[int, ...]:
+    """Rows of a matrix cut into pieces whose product with a vector stays on one thread."""
+    piece = max(1, min(rows, VECTOR_WORK // max(columns, 1)))
+    while rows % piece:
+        piece -= 1
+    return (rows,) if piece == rows else (rows // piece, piece)
