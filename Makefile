@@ -31,6 +31,10 @@ test: lint system-packages test-ibis  ## lint, type-check and run the tests
 bench-formats: $(VENV)/.dev  ## time the readers against pgmpy, and sampling
 	$(BIN)/python benchmarks/formats.py
 
+bench-inference: $(VENV)/.dev  ## time posteriors, queries, batches and MPE against pyAgrum
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/python benchmarks/inference.py
+
 audit: $(VENV)/.dev  ## black-box audit of every private path and of broken ones, as a Markdown table (minutes)
 	$(BIN)/python -m dpbn.audit
 
@@ -55,4 +59,4 @@ bench-count: $(VENV)/.bench  ## counting against mbi, polars and DuckDB, ratios 
 clean:  ## remove the environment and what was made
 	rm -rf $(VENV) .venv-ibis out site build
 
-.PHONY: help demo lint test bench-formats audit system-packages test-ibis bench-count clean
+.PHONY: help demo lint test bench-formats audit system-packages test-ibis bench-count clean bench-inference

@@ -6,6 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dpbn.elimination import (
+    HEURISTICS,
+    Elimination,
+    cheapest_elimination,
+    exact_treewidth,
+    graph_of_scopes,
+    treewidth_bounds,
+)
 from dpbn.errors import StructureError
 
 
@@ -137,3 +145,27 @@ def moral_graph(dag: Dag) -> dict[str, frozenset[str]]:
         for name in family.names:
             neighbours[name].update(other for other in family.names if other != name)
     return {node: frozenset(its) for node, its in neighbours.items()}
+
+
+def elimination(
+    dag: Dag, sizes: Mapping[str, int], heuristic: str | None = None
+) -> tuple[tuple[str, ...], Elimination]:
+    """An order in which to eliminate all nodes, with its cliques and cost; without a heuristic, the cheapest of all."""
+    if heuristic is not None and heuristic not in HEURISTICS:
+        raise StructureError(f"an elimination heuristic must be one of {HEURISTICS}, got {heuristic!r}")
+    found = cheapest_elimination(
+        _moral_masks(dag), [sizes[node] for node in dag.nodes], heuristics=(heuristic,) if heuristic else HEURISTICS
+    )
+    return tuple(dag.nodes[v] for v in found.order), found
+
+
+def treewidth(dag: Dag, *, effort: int = 50_000) -> tuple[int, int]:
+    """Bounds (low, high) of the treewidth of the moral graph; equal where `effort` search states settle it."""
+    masks = _moral_masks(dag)
+    exact = exact_treewidth(masks, effort=effort)
+    return treewidth_bounds(masks) if exact is None else (exact, exact)
+
+
+def _moral_masks(dag: Dag) -> list[int]:
+    position = {node: i for i, node in enumerate(dag.nodes)}
+    return graph_of_scopes(len(dag.nodes), [[position[name] for name in family.names] for family in dag.families])

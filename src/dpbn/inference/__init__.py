@@ -1,6 +1,7 @@
 """Exact inference in float64 numpy: plan, then execute."""
 
 from dpbn.inference.answer import Answer
+from dpbn.inference.bounds import ErrorBounds, error_bounds
 from dpbn.inference.derivatives import Derivatives, Differentiator, joint_derivatives, query_derivatives
 from dpbn.inference.networks import BatchInference
 from dpbn.inference.plan import Plan
@@ -11,8 +12,10 @@ __all__ = [
     "BatchInference",
     "Derivatives",
     "Differentiator",
+    "ErrorBounds",
     "Inference",
     "Plan",
+    "error_bounds",
     "joint_derivatives",
     "query_derivatives",
 ]

@@ -1,0 +1,108 @@
+"""Elimination orders and treewidth against brute force and known graphs."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpbn
+from dpbn.elimination import HEURISTICS, bits, eliminate, exact_treewidth, treewidth_bounds
+from dpbn.errors import InputError, StructureError
+from dpbn.graph import elimination, treewidth
+from dpbn.inference import error_bounds
+
+
+def graph(count, edges):
+    masks = [0] * count
+    for a, b in edges:
+        masks[a] |= 1 << b
+        masks[b] |= 1 << a
+    return masks
+
+
+def brute_force_treewidth(masks):
+    best = len(masks)
+    for order in itertools.permutations(range(len(masks))):
+        left, width = list(masks), 0
+        for v in order:
+            width = max(width, left[v].bit_count())
+            for u in bits(left[v]):
+                left[u] = (left[u] | left[v]) & ~(1 << v) & ~(1 << u)
+            if width >= best:
+                break
+        best = min(best, width)
+    return best
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 6), st.integers(0, 10**6))
+def test_exact_treewidth_is_the_best_of_all_orders(count, seed):
+    generator = np.random.default_rng(seed)
+    masks = graph(count, [e for e in itertools.combinations(range(count), 2) if generator.random() < 0.6])
+    low, high = treewidth_bounds(masks)
+    exact = exact_treewidth(masks)
+    assert exact == brute_force_treewidth(masks)
+    assert low <= exact <= high
+    for heuristic in HEURISTICS:
+        found = eliminate(masks, [2] * count, heuristic)
+        assert sorted(found.order) == list(range(count))
+        assert found.width >= exact
+        assert found.cells == sum(2 ** c.bit_count() for c in found.cliques)
+
+
+def test_known_treewidths():
+    grid = graph(16, [(4 * r + c, 4 * r + c + 1) for r in range(4) for c in range(3)]
+                 + [(4 * r + c, 4 * r + c + 4) for r in range(3) for c in range(4)])  # fmt: skip
+    assert exact_treewidth(grid) == 4
+    cycle = graph(9, [(i, (i + 1) % 9) for i in range(9)])
+    assert exact_treewidth(cycle) == 2
+    petersen = graph(10, [(i, (i + 1) % 5) for i in range(5)] + [(i, i + 5) for i in range(5)]
+                     + [(5 + i, 5 + (i + 2) % 5) for i in range(5)])  # fmt: skip
+    assert exact_treewidth(petersen) == 4
+    assert exact_treewidth(petersen, effort=1) in (None, 4)
+    for name, width in (("asia", 2), ("sachs", 3), ("child", 3), ("alarm", 4)):
+        assert treewidth(dpbn.load_network(name).structure.dag) == (width, width)
+
+
+def test_orders_by_name():
+    network = dpbn.load_network("asia")
+    sizes = {n: len(network.states(n)) for n in network.nodes}
+    order, found = elimination(network.structure.dag, sizes)
+    assert sorted(order) == sorted(network.nodes) and found.width == 2
+    with pytest.raises(StructureError, match="'best'"):
+        elimination(network.structure.dag, sizes, "best")
+
+
+def test_bounds_of_the_paper_by_hand():
+    true = dpbn.load_network("asia")
+    cpts = {n: np.array(true.cpt(n)) for n in true.nodes}
+    cpts["smoke"] = [0.4, 0.6]
+    released = dpbn.BayesianNetwork(true.structure, cpts)
+    bounds = error_bounds(true, released)
+    assert (bounds.eta, bounds.kappa, bounds.exact, bounds.largest_domain) == (5, 2, True, 2)  # either: 2 in, 2 out
+    assert bounds.delta_min == 0 and bounds.delta_max == pytest.approx(0.1)
+    assert bounds.lower == 0 and bounds.upper == pytest.approx(2 * 5 * 2**2 * 0.1)
+    assert bounds.normalised(0.2) == pytest.approx(0.05)
+    with pytest.raises(InputError):
+        bounds.normalised(float("nan"))
+    with pytest.raises(InputError):
+        error_bounds(true, true).normalised(0.0)
+    with pytest.raises(StructureError):
+        error_bounds(true, dpbn.load_network("cancer"))
+
+
+def test_a_lower_bound_above_zero():
+    schema = dpbn.Schema(
+        (dpbn.Variable("a", ("0", "1")), dpbn.Variable("b", ("0", "1")), dpbn.Variable("c", ("0", "1")))
+    )
+    structure = dpbn.Structure(schema, dpbn.Dag(("a", "b", "c"), {"b": ("a",), "c": ("b",)}))
+    row = [[0.5, 0.5], [0.25, 0.75]]
+    moved = [[0.4, 0.6], [0.3, 0.7]]
+    true = dpbn.BayesianNetwork(structure, {"a": [0.5, 0.5], "b": row, "c": row})
+    released = dpbn.BayesianNetwork(structure, {"a": [0.6, 0.4], "b": moved, "c": moved})
+    bounds = error_bounds(true, released)
+    assert bounds.eta == 3 and bounds.kappa == 1
+    assert bounds.lower == pytest.approx(2**0.5 * 0.05 * 0.25)
+    assert bounds.upper == pytest.approx(2 * 3 * 2 * 0.1)
