@@ -7,6 +7,7 @@
    margin or a pair by more than noise explains, the difference is given back (positive-part James-Stein per
    analysis-of-variance component).
 4. CPTs by normalising each family's margin, plus the public pseudo-counts.
+5. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
 
 Everything is a function of the measured values, their variances and public facts, and works on a batch of
 repetitions at once (leading axis), which is what the bootstrap of intervals needs.
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.learners.consistency import Member, Overlap, least_squares, member, overlaps
+from dpbn.learners.refinement import CELL_LIMIT, STEPS, expected_counts, model_margins
 from dpbn.learners.shrinkage import Posterior, fitted_shape
 from dpbn.measure import Measurement, Names
 from dpbn.network import Structure
@@ -33,6 +35,7 @@ Array = NDArray[np.float64]
 
 SWEEPS = 12
 STANDS_OUT = 2.0  # deviations of a chi-square by which a component must exceed its noise
+PSEUDO_COUNT = 0.5  # per cell while refining, in units of the fitted shape
 FLOOR = 0.1  # part of the shrunk estimate kept where giving back would leave less
 SMALLEST_VARIANCE = 1e-4
 
@@ -44,6 +47,17 @@ class Layout:
     tables: tuple[Names, ...]
     cells: tuple[int, ...]
     shared: tuple[Overlap, ...]
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the tables say before the graph is heard; everything has a leading batch axis."""
+
+    linear: list[Array]  # least squares
+    shrunk: list[Array]  # positive
+    corrected: list[Array]  # what stands out given back
+    shapes: list[Array]  # of the fitted priors, one per repetition
+    total: Array  # number of records
 
 
 @lru_cache(maxsize=32)
@@ -86,17 +100,44 @@ def estimate_batch(
     plan = layout(schema, tuple(tuple(names) for names in tables))
     noisy = [_in_order(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
     noise = [max(variance, SMALLEST_VARIANCE) for variance in variances]
-    shrunk, corrected = consistent_counts(schema, plan, noisy, noise)
+    start = consistent_counts(schema, plan, noisy, noise)
     homes = family_homes(structure, plan, noise)
+
+    def normalised(node: str, counts: Array) -> Array:
+        family = counts + prior.get(node, 0.0)
+        return np.asarray(family / family.sum(axis=-1, keepdims=True))
+
     for node in wanted:
-        names = structure.family(node).names
-        index = homes[node]
-        inside = tuple(name for name in plan.tables[index] if name in names)
-        seen = member(schema, plan.tables, index, inside)
-        counts = np.maximum(seen.margin(corrected[index]), FLOOR * seen.margin(shrunk[index]))
-        family = _in_order(counts, inside, names) + prior.get(node, 0.0)
-        cpts[node] = family / family.sum(axis=-1, keepdims=True)
+        names, index = structure.family(node).names, homes[node]
+        shrunk = family_margin(schema, plan, index, start.shrunk[index], names)
+        corrected = family_margin(schema, plan, index, start.corrected[index], names)
+        cpts[node] = normalised(node, np.maximum(corrected, FLOOR * shrunk))
+    margins = model_margins(structure, plan.tables)
+    if margins.largest > CELL_LIMIT:
+        return {node: cpts[node] for node in structure.nodes}
+    for _ in range(STEPS):
+        counts = [
+            expected_counts(_per_repetition(start.total, table.ndim) * table, value, variance)
+            for table, value, variance in zip(margins(cpts), start.linear, noise, strict=True)
+        ]
+        for node in wanted:
+            index = homes[node]
+            family = family_margin(schema, plan, index, counts[index], structure.family(node).names)
+            pseudo = (
+                PSEUDO_COUNT * _per_repetition(start.shapes[index], family.ndim) * noise[index] / (1 + noise[index])
+            )
+            cpts[node] = normalised(node, family + pseudo)
     return {node: cpts[node] for node in structure.nodes}
+
+
+def family_margin(schema: Schema, plan: Layout, index: int, table: Array, names: Names) -> Array:
+    """The margin of table `index` on a family, axes as the family's names."""
+    inside = tuple(name for name in plan.tables[index] if name in names)
+    return _in_order(member(schema, plan.tables, index, inside).margin(table), inside, names)
+
+
+def _per_repetition(values: Array, dimensions: int) -> Array:
+    return values.reshape(-1, *[1] * (dimensions - 1))
 
 
 def family_homes(structure: Structure, plan: Layout, variances: Sequence[float]) -> dict[str, int]:
@@ -113,15 +154,13 @@ def family_homes(structure: Structure, plan: Layout, variances: Sequence[float])
     return homes
 
 
-def consistent_counts(
-    schema: Schema, plan: Layout, noisy: Sequence[Array], variances: Sequence[float]
-) -> tuple[list[Array], list[Array]]:
-    """Positive tables that agree, and the same tables after what stands out was given back (these agree too)."""
+def consistent_counts(schema: Schema, plan: Layout, noisy: Sequence[Array], variances: Sequence[float]) -> Start:
+    """Tables that agree: by least squares, then positive, then with what stands out given back."""
     linear = least_squares(noisy, variances, plan.shared)
     total = np.maximum(linear[0].reshape(linear[0].shape[0], -1).sum(axis=1), _total_deviation(plan, variances))
     shapes = [fitted_shape(table, math.sqrt(v), total) for table, v in zip(linear, variances, strict=True)]
     shrunk = _constrained_means(noisy, variances, [Posterior(shape) for shape in shapes], plan.shared)
-    return shrunk, _give_back(schema, plan, linear, shrunk, variances)
+    return Start(linear, shrunk, _give_back(schema, plan, linear, shrunk, variances), shapes, total)
 
 
 def _total_deviation(plan: Layout, variances: Sequence[float]) -> float:
