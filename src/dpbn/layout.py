@@ -7,16 +7,16 @@ give equal drawings.
 
 from __future__ import annotations
 
-import itertools
+import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dpbn.graph import Dag
+from dpbn.crossings import Links, Slot, few_crossings
+from dpbn.graph import Dag, heights
 
 Point = tuple[float, float]
-Slot = str | tuple[int, int]  # a node, or the place (arc number, layer) where a long arc passes a layer
-_SWEEPS, _LARGE = 24, 4000
+_SMALL_GRAPH = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,49 @@ def layered_layout(
     layer_gap: float = 40.0,
     aspect: float = 1.6,
 ) -> Layout:
-    """Parents above children; `sizes` are (width, height) of each box, `aspect` the wanted width / height."""
+    """Parents above children; `sizes` are (width, height) of each box, `aspect` the wanted width / height.
+
+    A graph that would be much too wide gets more layers: several widths are tried, and the drawing that can be
+    shown largest in a window of this aspect is kept.
+    """
     boxes = dict(sizes or dict.fromkeys(dag.nodes, (120.0, 40.0)))
-    layer_of = _layers(dag, boxes, gap, layer_gap, aspect)
+    best = _drawn(dag, boxes, gap, layer_gap, math.inf)
+    widest = best.width
+    tries = (0.75, 0.6, 0.5, 0.4, 0.3) if len(dag.nodes) <= _SMALL_GRAPH else (0.5,)
+    for share in tries:
+        if best.width <= aspect * best.height * 1.15:
+            break
+        narrower = _drawn(dag, boxes, gap, layer_gap, widest * share)
+        if _shown_size(narrower, aspect) > 1.08 * _shown_size(best, aspect):
+            best = narrower
+    return _stretched(best, aspect, layer_gap)
+
+
+def _stretched(layout: Layout, aspect: float, layer_gap: float) -> Layout:
+    """Spend height that a wide drawing leaves free on the gaps between layers, where the arcs are."""
+    layer_at = {y: i for i, y in enumerate(sorted({box.y for box in layout.boxes.values()}))}
+    if len(layer_at) < 2 or layout.width <= aspect * layout.height:
+        return layout
+    extra = min((layout.width / aspect - layout.height) / (len(layer_at) - 1), layer_gap)
+    boxes = {node: replace(box, y=box.y + extra * layer_at[box.y]) for node, box in layout.boxes.items()}
+    arcs = []
+    for arc in layout.arcs:
+        first = layer_at[layout.boxes[arc.parent].y]  # then two points per layer passed
+        points = tuple((x, y + extra * (first + (i + 1) // 2)) for i, (x, y) in enumerate(arc.points))
+        arcs.append(replace(arc, points=points))
+    return replace(layout, boxes=boxes, arcs=tuple(arcs), height=layout.height + extra * (len(layer_at) - 1))
+
+
+def _shown_size(layout: Layout, aspect: float) -> float:
+    """The scale at which a drawing fits a window of width `aspect` and height 1."""
+    return min(aspect / max(layout.width, 1.0), 1.0 / max(layout.height, 1.0))
+
+
+def _drawn(dag: Dag, boxes: Mapping[str, tuple[float, float]], gap: float, layer_gap: float, room: float) -> Layout:
+    """The drawing with layers of boxes at most about `room` wide."""
+    layer_of = _layers(dag, boxes, gap, room)
     rows, up, down = _slots(dag, layer_of)
-    rows, crossings = _ordered(rows, up, down)
+    rows, crossings = few_crossings(rows, up, down)
     widths: dict[Slot, float] = {slot: boxes[slot][0] if isinstance(slot, str) else 0.0 for row in rows for slot in row}
     centres = _places(rows, up, down, widths, gap)
     left = min((centres[slot] - widths[slot] / 2 for slot in centres), default=0.0)
@@ -79,53 +117,70 @@ def layered_layout(
     return Layout(placed, arcs, right, height, crossings)
 
 
-def _layers(
-    dag: Dag, sizes: Mapping[str, tuple[float, float]], gap: float, layer_gap: float, aspect: float
-) -> dict[str, int]:
-    """Longest-path layers, then each node moved to where its arcs are shortest and the layer has room."""
+def _layers(dag: Dag, sizes: Mapping[str, tuple[float, float]], gap: float, room: float) -> dict[str, int]:
+    """Earliest layers with room left (longest paths first), then each node moved to where its arcs are shortest."""
+    depth = heights(dag)
     layer: dict[str, int] = {}
-    for node in dag.order:
-        layer[node] = max((layer[parent] + 1 for parent in dag.parents[node]), default=0)
-    count = max(layer.values(), default=-1) + 1
-    used = [0.0] * count
-    tall = [0.0] * count
-    for node, at in layer.items():
-        used[at] += sizes[node][0] + gap
-        tall[at] = max(tall[at], sizes[node][1] + layer_gap)
-    room = max(sum(tall) * aspect, sum(used) / max(count, 1))  # wider than this is a layer only if it must be
+    used: list[float] = []
+    waiting = {node: len(dag.parents[node]) for node in dag.nodes}
+    ready = [(-depth[node], i, node) for i, node in enumerate(dag.nodes) if not waiting[node]]
+    heapq.heapify(ready)
+    while ready:
+        _, number, node = heapq.heappop(ready)
+        size = sizes[node][0] + gap
+        at = max((layer[parent] + 1 for parent in dag.parents[node]), default=0)
+        while at < len(used) and used[at] > 0 and used[at] + size > room:
+            at += 1
+        used += [0.0] * (at + 1 - len(used))
+        used[at] += size
+        layer[node] = at
+        for child in dag.children(node):
+            waiting[child] -= 1
+            if not waiting[child]:
+                heapq.heappush(ready, (-depth[child], number, child))
     for sweep in range(8):
-        moved = False
-        for node in dag.order if sweep % 2 else reversed(dag.order):
-            low = max((layer[parent] + 1 for parent in dag.parents[node]), default=0)
-            high = min((layer[child] - 1 for child in dag.children(node)), default=count - 1)
-            size = sizes[node][0] + gap
-            slope = len(dag.parents[node]) - len(dag.children(node))  # arcs get longer by this per layer down
-            here = layer[node]
-            used[here] -= size
-            costs = (
-                (slope * (at - low) + 4 * max(0.0, used[at] + size - room) / size, used[at] * (slope == 0), at)
-                for at in range(low, high + 1)
-            )
-            best = min(costs)[-1]
-            used[best] += size
-            layer[node] = best
-            moved |= best != here
-        if not moved:
+        if not _moved(dag, layer, used, sizes, gap, room, sweep):
             break
     kept = {old: new for new, old in enumerate(sorted(set(layer.values())))}
     return {node: kept[at] for node, at in layer.items()}
 
 
-_Links = dict[Slot, list[Slot]]
+def _moved(
+    dag: Dag,
+    layer: dict[str, int],
+    used: list[float],
+    sizes: Mapping[str, tuple[float, float]],
+    gap: float,
+    room: float,
+    sweep: int,
+) -> bool:
+    """One pass over all nodes, each to the layer between its parents and children that suits it best."""
+    moved = False
+    for node in dag.order if sweep % 2 else reversed(dag.order):
+        low = max((layer[parent] + 1 for parent in dag.parents[node]), default=0)
+        high = min((layer[child] - 1 for child in dag.children(node)), default=len(used) - 1)
+        size = sizes[node][0] + gap
+        slope = len(dag.parents[node]) - len(dag.children(node))  # arcs get longer by this per layer down
+        here = layer[node]
+        used[here] -= size
+        costs = (
+            (slope * (at - low) + 4 * max(0.0, used[at] + size - room) / size, used[at] * (slope == 0), at)
+            for at in range(low, high + 1)
+        )
+        best = min(costs)[-1]
+        used[best] += size
+        layer[node] = best
+        moved |= best != here
+    return moved
 
 
-def _slots(dag: Dag, layer_of: Mapping[str, int]) -> tuple[list[list[Slot]], _Links, _Links]:
+def _slots(dag: Dag, layer_of: Mapping[str, int]) -> tuple[list[list[Slot]], Links, Links]:
     """The layers as lists of nodes and passing places, with the links to the layer above and below."""
     rows: list[list[Slot]] = [[] for _ in range(max(layer_of.values(), default=-1) + 1)]
     for node in _depth_first(dag):
         rows[layer_of[node]].append(node)
-    up: _Links = {node: [] for node in dag.nodes}
-    down: _Links = {node: [] for node in dag.nodes}
+    up: Links = {node: [] for node in dag.nodes}
+    down: Links = {node: [] for node in dag.nodes}
     for number, (parent, child) in enumerate(dag.arcs):
         last: Slot = parent
         for layer in range(layer_of[parent] + 1, layer_of[child]):
@@ -152,84 +207,8 @@ def _depth_first(dag: Dag) -> list[str]:
     return list(seen)
 
 
-def _ordered(rows: list[list[Slot]], up: _Links, down: _Links) -> tuple[list[list[Slot]], int]:
-    """Orders with few crossings: barycentre sweeps from four starts, neighbours swapped where it helps."""
-    small = sum(map(len, rows)) <= _LARGE
-    best, fewest = rows, _crossings(rows, down)
-    for start in range(4 if small else 1):
-        current = [list(reversed(row)) if start % 2 else list(row) for row in rows]
-        for sweep in range(_SWEEPS if small else 4):
-            downward = (sweep + start // 2) % 2 == 0
-            _sweep(current, up if downward else down, downward)
-            if small:
-                _swap_neighbours(current, up, down)
-            crossings = _crossings(current, down)
-            if crossings < fewest:
-                best, fewest = [list(row) for row in current], crossings
-            if fewest == 0:
-                return best, 0
-    return best, fewest
-
-
-def _sweep(rows: list[list[Slot]], links: _Links, downward: bool) -> None:
-    """Sort every layer by the mean position of its neighbours in the layer just done."""
-    layers = range(1, len(rows)) if downward else range(len(rows) - 2, -1, -1)
-    for layer in layers:
-        fixed = {slot: i for i, slot in enumerate(rows[layer - 1 if downward else layer + 1])}
-        row = rows[layer]
-        stretch = len(fixed) / max(len(row), 1)
-        mean = {
-            slot: sum(fixed[other] for other in links[slot]) / len(links[slot]) if links[slot] else i * stretch
-            for i, slot in enumerate(row)
-        }
-        row.sort(key=mean.__getitem__)
-
-
-def _swap_neighbours(rows: list[list[Slot]], up: _Links, down: _Links) -> None:
-    """Exchange adjacent slots while that removes crossings."""
-    for layer, row in enumerate(rows):
-        above = {slot: i for i, slot in enumerate(rows[layer - 1])} if layer else {}
-        below = {slot: i for i, slot in enumerate(rows[layer + 1])} if layer + 1 < len(rows) else {}
-        for _ in range(4):
-            improved = False
-            for i in range(len(row) - 1):
-                a, b = row[i], row[i + 1]
-                gain = 0
-                for links, places in ((up, above), (down, below)):
-                    first, second = [places[s] for s in links[a]], [places[s] for s in links[b]]
-                    gain += sum((p > q) - (p < q) for p in first for q in second)
-                if gain > 0:
-                    row[i], row[i + 1] = b, a
-                    improved = True
-            if not improved:
-                break
-
-
-def _crossings(rows: Sequence[Sequence[Slot]], down: _Links) -> int:
-    """Pairs of crossing links: inversions, counted with a Fenwick tree per layer."""
-    total = 0
-    for upper, lower in itertools.pairwise(rows):
-        place = {slot: i for i, slot in enumerate(lower)}
-        tree, seen = [0] * (len(lower) + 1), 0
-        for slot in upper:
-            ends = sorted(place[other] for other in down[slot])
-            for end in ends:  # links seen so far that end to the right of this one
-                i, left = end + 1, 0
-                while i:
-                    left += tree[i]
-                    i -= i & -i
-                total += seen - left
-            for end in ends:
-                i = end + 1
-                while i <= len(lower):
-                    tree[i] += 1
-                    i += i & -i
-            seen += len(ends)
-    return total
-
-
 def _places(
-    rows: Sequence[Sequence[Slot]], up: _Links, down: _Links, widths: Mapping[Slot, float], gap: float
+    rows: Sequence[Sequence[Slot]], up: Links, down: Links, widths: Mapping[Slot, float], gap: float
 ) -> dict[Slot, float]:
     """Centres: every layer in turn as near to its neighbours as order and gaps allow (isotonic regression)."""
     centre: dict[Slot, float] = {}

@@ -5,7 +5,7 @@ import { fitted, label, percent, points, shape } from "./words.js";
 
 const HEADER = 18;
 const ROW = 14;
-const TRACK = { x: 68, width: 58, y: 3, height: 8 };
+const TRACK = { x: 67, width: 56, y: 3, height: 8 };
 const FAMILY = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", "Liberation Sans", Arial, sans-serif';
 const TITLE_FONT = `600 12.5px ${FAMILY}`;
 const LABEL_FONT = `12px ${FAMILY}`;
@@ -240,7 +240,7 @@ function badges(node, width, most) {
 export function badgeText(node) {
   const parts = [];
   if (node.public) parts.push("public table, no budget spent");
-  else if (node.epsilon !== null) parts.push(`budget ε = ${node.epsilon.toPrecision(3)}`);
+  else if (node.epsilon !== null) parts.push(`Budget ε = ${node.epsilon.toPrecision(3)}`);
   if (node.weak_rows) parts.push(`${node.weak_rows} of ${node.rows} rows rest on too few records`);
   return parts.join("; ");
 }

@@ -53,7 +53,7 @@ export function toHash(state) {
   if (state.targets.length) view.t = state.targets;
   if (state.whiskers !== "parts") view.w = state.whiskers;
   if (state.level !== 0.9) view.l = state.level;
-  if (state.camera) view.c = state.camera.map((value) => Math.round(value * 1000) / 1000);
+  if (state.camera) view.c = state.camera.map((value) => Math.round(value * 1e5) / 1e5);
   return Object.keys(view).length ? `#${encodeURIComponent(JSON.stringify(view))}` : "";
 }
 
