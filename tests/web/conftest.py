@@ -112,4 +112,4 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
     yield opened
     for context in contexts:
         context.close()
-    assert trouble == []
+    assert not trouble, trouble

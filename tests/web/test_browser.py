@@ -226,6 +226,7 @@ def test_seventy_six_nodes_with_zoom_and_pan(visit: Visit) -> None:
         assert page.evaluate(LOOK) == fit
         _settled(page, lambda: _state(page, "n75 yes").click())
         _expect_posteriors(page, release, {"n75": "yes"})
+        page.close()
 
 
 def test_a_release_that_is_not_private_says_so(visit: Visit) -> None:
@@ -235,6 +236,7 @@ def test_a_release_that_is_not_private_says_so(visit: Visit) -> None:
         assert "NOT PRIVATE" in page.locator("#banner").text_content()
         red, green, _ = map(int, re.findall(r"\d+", page.evaluate("getComputedStyle(banner).backgroundColor"))[:3])
         assert red > 150 and green < 60
+        page.close()
 
 
 def test_impossible_evidence_is_explained(visit: Visit, asia: Release) -> None:
@@ -249,6 +251,7 @@ def test_impossible_evidence_is_explained(visit: Visit, asia: Release) -> None:
         assert page.locator("#probability").text_content() == "0"
         _settled(page, lambda: _state(page, f"asia {asia.network.states('asia')[0]}").click())
         assert page.locator("#trouble").is_hidden()
+        page.close()
 
 
 def test_two_hundred_hostile_labels_stay_text(visit: Visit) -> None:
@@ -274,3 +277,5 @@ def test_two_hundred_hostile_labels_stay_text(visit: Visit) -> None:
         again = visit(page.url)
         assert again.evaluate("window.hacked") is None
         assert again.locator("#evidence-list li").count() == page.locator("#evidence-list li").count()
+        again.close()
+        page.close()
