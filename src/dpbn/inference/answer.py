@@ -20,7 +20,9 @@ class Answer:
     values: NDArray[np.float64]
     states: tuple[tuple[str, ...], ...]
     evidence: dict[str, Any] = field(default_factory=dict)
-    bars: Callable[[float], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = field(default=None, repr=False)
+    bars: Callable[[float, str], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = field(
+        default=None, repr=False
+    )
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64)
@@ -36,11 +38,14 @@ class Answer:
         wanted = (labels,) if isinstance(labels, str) else tuple(labels)
         return float(self.values[tuple(s.index(label) for s, label in zip(self.states, wanted, strict=True))])
 
-    def interval(self, level: float = 0.9) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Low and high ends of an interval for every probability; only answers from a release have one."""
+    def interval(self, level: float = 0.9, part: str = "total") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Low and high ends of an interval for every probability; only answers from a release have one.
+
+        `part` is "total", or one of its two parts: "privacy" (the noise) or "sampling" (the data itself).
+        """
         if self.bars is None:
             raise QueryError("an interval must be asked of an answer from a release, got an answer from a network")
-        return self.bars(level)
+        return self.bars(level, part)
 
     def _repr_html_(self) -> str:
         from dpbn.display import answer_html

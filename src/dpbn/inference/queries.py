@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from dpbn.inference.sampling import Sampler
 if TYPE_CHECKING:
     import pandas
 
+    from dpbn.uncertainty.error_bars import Bars, ErrorBars
+
+Array = NDArray[np.float64]
 STRATEGIES = ("auto", "elimination", "junction-tree")
 
 
@@ -52,6 +56,7 @@ class Inference:
         self._tree_refused = False
         self._predictor = Predictor(self._model, self.limit)
         self._sampler = Sampler(self._model, self.limit)
+        self._error_bars: ErrorBars | None = None
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -66,7 +71,36 @@ class Inference:
         if values is None:
             values = self._elimination.query(variables, findings)
         names = tuple(self._words.nodes[v] for v in variables)
-        return Answer(names, values, tuple(self._words.states[v] for v in variables), dict(evidence or {}))
+        bars = partial(self._interval, names, values, evidence) if self._noisy else None
+        return Answer(names, values, tuple(self._words.states[v] for v in variables), dict(evidence or {}), bars)
+
+    @property
+    def _noisy(self) -> bool:
+        return bool(getattr(self.source, "measurements", ()))
+
+    @property
+    def error_bars(self) -> ErrorBars:
+        """Plausible networks around the release, drawn at the first question about error."""
+        if self._error_bars is None:
+            if not self._noisy:
+                raise QueryError("error bars must be asked of a release made with noise, got a network or an exact one")
+            from dpbn.uncertainty.error_bars import ErrorBars
+
+            self._error_bars = ErrorBars(self.source)
+        return self._error_bars
+
+    def _interval(
+        self, names: tuple[str, ...], values: Array, evidence: Evidence | None, level: float, part: str = "total"
+    ) -> tuple[Array, Array]:
+        return self.error_bars.query(values, names, evidence).interval(level, part)
+
+    def intervals(self, evidence: Evidence | None = None) -> dict[str, Bars]:
+        """Error bars of every node's posterior: `.interval(0.9)`, and deviations by part (privacy, sampling)."""
+        return self.error_bars.posteriors(self.posteriors(evidence), evidence)
+
+    def stability(self, assignment: Mapping[str, str], evidence: Evidence | None = None) -> float:
+        """Share of plausible networks in which `assignment` (an answer of mpe or map) is still the best."""
+        return self.error_bars.stability(assignment, evidence)
 
     def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
         """P(node | evidence) of every node; an observed node is certain of its state."""
@@ -137,6 +171,21 @@ class Inference:
         """
         if on_impossible not in ("error", "prior"):
             raise QueryError(f"on_impossible must be 'error' or 'prior', got {on_impossible!r}")
+        goal, columns, rows = self._evidence_columns(table, target)
+        values, possible = self._predictor.predict(columns, rows, goal)
+        if not possible.all():
+            if on_impossible == "error":
+                raise impossible_rows(possible)
+            values[~possible] = self.query([target]).values
+        return values
+
+    def predict_intervals(self, table: Any, target: str) -> Bars:
+        """Error bars of `predict_proba`: `.values`, `.interval(0.9)`, and deviations by part (privacy, sampling)."""
+        values = self.predict_proba(table, target)
+        goal, columns, _ = self._evidence_columns(table, target)
+        return self.error_bars.predictions(values, columns, goal)
+
+    def _evidence_columns(self, table: Any, target: str) -> tuple[int, dict[int, Any], int]:
         goal = self._words.position(target)
         given, rows = columns_of(table)
         columns = {}
@@ -144,12 +193,7 @@ class Inference:
             name = declared.name if declared.name in given else declared.source_column
             if variable != goal and name in given:
                 columns[variable] = column_codes(given[name], declared)
-        values, possible = self._predictor.predict(columns, rows, goal)
-        if not possible.all():
-            if on_impossible == "error":
-                raise impossible_rows(possible)
-            values[~possible] = self.query([target]).values
-        return values
+        return goal, columns, rows
 
     def sample(self, rows: int, evidence: Evidence | None = None, seed: int | None = None) -> pandas.DataFrame:
         """Rows drawn from P(all nodes | evidence), exactly, as a pandas DataFrame of categoricals."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbn.inference import Inference
 from dpbn.learners.procedure1 import normalised_rows
 from dpbn.uncertainty.reestimate import estimator_of
 from dpbn.uncertainty.simulate import estimated_rows, simulated_counts, simulated_noise
@@ -67,9 +68,10 @@ def _scaled_counts(
     factor = rows / drawn
     if factor <= 1.5:
         return stacked
+    ask = Inference(release.network)
     scaled = []
-    for table in stacked:
-        mean = table.mean(axis=0, keepdims=True)
+    for names, table in zip(tables, stacked, strict=True):
+        mean = drawn * (ask.query(names).values if names else np.ones(()))
         wanted = mean * factor + (table - mean) * np.sqrt(factor)
         scaled.append(np.maximum(np.rint(wanted), 0).astype(np.int64))
     return scaled

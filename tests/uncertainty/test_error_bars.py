@@ -1,0 +1,109 @@
+"""Error bars: they cover the truth, tell their parts apart, and refuse where there is nothing to compute."""
+
+import numpy as np
+import pytest
+
+import dpbn
+from dpbn.errors import QueryError
+from dpbn.uncertainty.reestimate import estimator_of
+
+
+@pytest.fixture(scope="module")
+def asia():
+    network = dpbn.load_network("asia")
+    return network, network.sample(5_000, seed=3)
+
+
+def release_of(asia, epsilon=1.0, method="optimized", seed=1, **options):
+    network, data = asia
+    return dpbn.learn(data, network, epsilon=epsilon, method=method, noise=dpbn.InsecureNoise(seed), **options)
+
+
+@pytest.mark.parametrize("method", ["optimized", "uniform", "icml2020"])
+def test_the_estimator_of_a_release_gives_its_network_back(asia, method):
+    release = release_of(asia, method=method, prior=0.5)
+    cpts = estimator_of(release)([m.values[None] for m in release.measurements])
+    for node in release.network.nodes:
+        np.testing.assert_allclose(cpts[node][0], release.network.cpt(node), atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["optimized", "uniform"])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_intervals_cover_the_truth(asia, method, epsilon):
+    network, _ = asia
+    truth = dpbn.Inference(network)
+    questions = [(["lung"], {"smoke": "yes"}), (["dysp", "xray"], {}), (["either"], {"dysp": "yes"}), (["tub"], {})]
+    covered = []
+    for seed in range(8):
+        data = network.sample(5_000, seed=seed + 100)
+        ask = dpbn.Inference(release_of((network, data), epsilon, method, seed))
+        for targets, evidence in questions:
+            low, high = ask.query(targets, evidence).interval(0.9)
+            right = truth.query(targets, evidence).values
+            covered += list(((low <= right) & (right <= high)).ravel())
+    assert np.mean(covered) > 0.78  # 0.9 is meant; few and correlated cases
+    assert np.mean(high - low) < 0.2
+
+
+def test_parts_add_up_and_follow_the_budget(asia):
+    loose, tight = (dpbn.Inference(release_of(asia, epsilon)) for epsilon in (0.2, 20.0))
+    bars = [ask.intervals({"smoke": "yes"})["dysp"] for ask in (loose, tight)]
+    for bar in bars:
+        np.testing.assert_allclose(bar.total**2, bar.privacy**2 + bar.sampling**2, rtol=0.6)
+    assert bars[0].privacy.mean() > 5 * bars[1].privacy.mean()
+    assert bars[1].sampling.mean() > bars[1].privacy.mean()
+    low, high = bars[0].interval(0.5)
+    wide_low, wide_high = bars[0].interval(0.95)
+    assert (wide_low <= low).all()
+    assert (high <= wide_high).all()
+
+
+def test_answers_and_posteriors_agree(asia):
+    ask = dpbn.Inference(release_of(asia))
+    answer = ask.query(["lung"], {"smoke": "yes"}).interval(0.9)
+    np.testing.assert_allclose(answer, ask.intervals({"smoke": "yes"})["lung"].interval(0.9), atol=1e-9)
+    table = {"smoke": ["yes", "no"]}
+    np.testing.assert_allclose(ask.predict_intervals(table, "lung").interval(0.9)[1][0], answer[1], atol=1e-6)
+
+
+def test_stability_falls_with_the_budget(asia):
+    shares = []
+    for epsilon in (0.01, 30.0):
+        ask = dpbn.Inference(release_of(asia, epsilon))
+        best, _ = ask.mpe({"dysp": "yes"})
+        shares.append(ask.stability(best, {"dysp": "yes"}))
+    assert shares[0] < 1.0
+    assert shares[1] > 0.9
+    worst = {"smoke": "yes", "tub": "yes"}
+    assert ask.stability(worst, {}) == 0.0
+
+
+def test_only_noisy_releases_have_error_bars(asia):
+    network, data = asia
+    with pytest.raises(QueryError, match="release"):
+        dpbn.Inference(network).query(["lung"]).interval(0.9)
+    exact = dpbn.Inference(dpbn.learn(data, network, method="exact"))
+    with pytest.raises(QueryError, match="noise"):
+        exact.intervals()
+    answer = dpbn.Inference(release_of(asia)).query(["lung"])
+    for level in (0, 1, 2.0, True, "0.9"):
+        with pytest.raises(QueryError, match="between 0 and 1"):
+            answer.interval(level)
+    with pytest.raises(QueryError, match="part"):
+        answer.interval(0.9, "luck")
+
+
+def test_public_cpts_have_no_error_of_their_own(asia):
+    network, data = asia
+    release = dpbn.learn(data, network, public_cpts={"asia": network.cpt("asia")}, noise=dpbn.InsecureNoise(1))
+    bars = dpbn.Inference(release).intervals()["asia"]
+    np.testing.assert_allclose(bars.total, 0.0, atol=1e-8)
+
+
+def test_many_rows_are_scaled_not_drawn():
+    network = dpbn.load_network("cancer")
+    widths = []
+    for rows in (20_000, 2_000_000):
+        release = dpbn.learn(network.sample(rows, seed=1), network, epsilon=50.0, noise=dpbn.InsecureNoise(2))
+        widths.append(dpbn.Inference(release).intervals()["Smoker"].sampling[0])
+    assert 0.05 < widths[1] / widths[0] < 0.2  # a tenth
