@@ -16,6 +16,7 @@ LAYERS = [
     ["domain"],
     ["elimination"],
     ["graph"],
+    ["crossings"],
     ["layout"],
     ["network"],
     ["workload"],
