@@ -31,8 +31,7 @@ test: lint system-packages test-ibis  ## lint, type-check and run the tests
 bench-formats: $(VENV)/.dev  ## time the readers against pgmpy, and sampling
 	$(BIN)/python benchmarks/formats.py
 
-bench-inference: $(VENV)/.dev  ## time posteriors, queries, batches and MPE against pyAgrum
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+bench-inference: $(VENV)/.bench  ## time posteriors, queries, batches and MPE against pyAgrum
 	$(BIN)/python benchmarks/inference.py
 
 audit: $(VENV)/.dev  ## black-box audit of every private path and of broken ones, as a Markdown table (minutes)

@@ -20,7 +20,7 @@ from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
 from dpbn.inference.junction_tree import JunctionTree, junction_tree
 from dpbn.inference.model import Model
-from dpbn.inference.plan import Plan, check_size
+from dpbn.inference.plan import STEP_CELLS, Plan, check_size
 from dpbn.inference.projection import Projection
 from dpbn.inference.shadows import Shadows
 
@@ -197,6 +197,26 @@ class CalibratedTree:
             return table
         scope = _within(tree.cliques[clique], targets)
         return arrange(table.reshape(tuple(self.model.sizes[v] for v in scope)), scope, targets, self.model.sizes)
+
+    def work(self, targets: Scope, findings: Findings) -> int:
+        """Cells touched by a query, with each clique visited counted as the cells it could have touched."""
+        tree = self.tree
+        clique = tree.home[targets[0]] if len(targets) == 1 else tree.holding(sum(1 << v for v in targets))
+        if clique is None:
+            return 1 << 62
+        visited = {clique}
+        paths = []
+        for start in (clique, *(tree.home[v] for v in (*findings.hard, *findings.soft))):
+            path = [start]
+            while path[-1]:
+                path.append(tree.parents[path[-1]])
+            paths.append(path[::-1])
+            visited.update(path)
+        shared = 0  # the stretch below the root that all paths share needs no visit
+        while all(len(path) > shared + 1 for path in paths) and len({path[shared + 1] for path in paths}) == 1:
+            visited.discard(paths[0][shared])
+            shared += 1
+        return sum(3 * tree.cells[i] + 2 * STEP_CELLS for i in visited)
 
     def posteriors(self, findings: Findings) -> list[Array]:
         """P(node | evidence) of every node, in node order."""

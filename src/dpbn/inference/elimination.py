@@ -58,32 +58,33 @@ class EliminationEngine:
 
     def query(self, targets: Scope, findings: Findings) -> Array:
         """P(targets | evidence)."""
-        self.check_possible(findings)
-        plan = self.plan(targets, findings)
-        assert plan.program is not None
-        value, _ = plan.program.run(self.tables(plan, findings))
-        return normalised_or_impossible(value)
+        key = self._key(findings)
+        if key is not None and key not in self._possible:  # pruning would hide an impossible finding: ask jointly once
+            value, _ = self.joint(targets, findings)
+            if len(self._possible) >= PLANS_KEPT:
+                self._possible.clear()
+            self._possible[key] = bool(np.add.reduce(value, axis=None) > 0)
+        elif key is None or self._possible[key]:
+            plan = self.plan(targets, findings)
+            assert plan.program is not None
+            value, _ = plan.program.run(self.tables(plan, findings))
+        if key is not None and not self._possible[key]:
+            raise impossible(self.model, findings)
+        return value / np.add.reduce(value, axis=None)
 
     def log_probability(self, findings: Findings) -> float:
         """ln P(evidence); -inf if it is impossible."""
         value, scale = self.joint((), findings)
         return float(np.log(value)) + scale if value > 0 else -np.inf
 
-    def check_possible(self, findings: Findings) -> None:
-        """Raise unless P(evidence) > 0: pruning would otherwise hide an impossible finding."""
+    def _key(self, findings: Findings) -> object:
+        """What to remember the possibility of these findings by; None if they are certainly possible."""
         model = self.model
-        suspicious = any(not likelihood.all() for likelihood in findings.soft.values())
-        if not suspicious and (not findings.hard or not model.zeros):
-            return
-        key = (tuple(sorted(findings.hard.items())), tuple((v, s.tobytes()) for v, s in sorted(findings.soft.items())))
-        if key not in self._possible:
-            ancestors = relevant_nodes(model.parents, {*findings.hard, *findings.soft})
-            certain = not suspicious and model.zeros.isdisjoint(ancestors)
-            if len(self._possible) >= PLANS_KEPT:
-                self._possible.clear()
-            self._possible[key] = certain or self.log_probability(findings) > -np.inf
-        if not self._possible[key]:
-            raise impossible(model, findings)
+        if all(likelihood.all() for likelihood in findings.soft.values()):
+            observed = {*findings.hard, *findings.soft}
+            if not findings.hard or not model.zeros or model.zeros.isdisjoint(relevant_nodes(model.parents, observed)):
+                return None
+        return tuple(sorted(findings.hard.items())), tuple((v, s.tobytes()) for v, s in sorted(findings.soft.items()))
 
     def posteriors(self, findings: Findings) -> list[Array]:
         """P(node | evidence) of every node by one backward pass: θ·∂P(e)/∂θ is the family's joint with e."""
@@ -102,16 +103,10 @@ class EliminationEngine:
                 posterior[findings.hard[node]] = 1.0
             else:
                 family = tables[node] * gradients[node]
-                posterior = normalised_or_impossible(family.sum(axis=tuple(range(len(scope) - 1))))
+                marginal = family.sum(axis=tuple(range(len(scope) - 1)))
+                posterior = marginal / np.add.reduce(marginal)
             posteriors.append(posterior)
         return posteriors
-
-
-def normalised_or_impossible(table: Array) -> Array:
-    total = np.add.reduce(table, axis=None)
-    if not total > 0:
-        raise ImpossibleEvidenceError("evidence must have positive probability, got probability 0")
-    return table / total
 
 
 def impossible(model: Model, findings: Findings) -> ImpossibleEvidenceError:

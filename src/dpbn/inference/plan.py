@@ -13,9 +13,10 @@ from dpbn.inference.program import Program
 
 CELL_LIMIT = 10_000_000  # in one factor
 BYTES_PER_CELL = 8
+STEP_CELLS = 4_000  # what one prepared numpy step costs, in cells
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What answering a question takes; `print(plan)` says it in one line."""
 
@@ -34,7 +35,13 @@ class Plan:
         """Memory of all factors together."""
         return self.cells * BYTES_PER_CELL
 
-    def __str__(self) -> str:
+    @property
+    def work(self) -> int:
+        """Cells touched, with each step counted as the cells it could have touched while being called."""
+        steps = len(self.program.steps) if self.program is not None else 0
+        return 2 * self.cells + STEP_CELLS * steps
+
+    def __repr__(self) -> str:
         return (
             f"{self.strategy}: width {self.width}, {self.cells:,} cells ({self.largest:,} in the largest factor), "
             f"{self.bytes:,} bytes, {self.nodes} CPTs, {self.heuristic}"

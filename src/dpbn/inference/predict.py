@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,17 @@ class Kernel:
     indexed: tuple[int, ...]
     masked: tuple[int, ...]
     nodes: tuple[int, ...]
-    program: Program
+    scopes: tuple[Scope, ...]
+    order: tuple[int, ...]
     chunk: int
+    programs: dict[int, Program] = field(default_factory=dict)
+
+    def program(self, rows: int, target: int, sizes: Sequence[int]) -> tuple[Program, int]:
+        """The program for so many rows at once, widths in powers of two up to the chunk."""
+        width = min(self.chunk, 1 << max(rows - 1, 0).bit_length())
+        if width not in self.programs:
+            self.programs[width] = Program(self.scopes, self.order, (target, BATCH), [*sizes, width])
+        return self.programs[width], width
 
 
 class Predictor:
@@ -114,8 +123,7 @@ class Predictor:
         trial = Program(scopes, plan.order, (target, BATCH), [*model.sizes, 256])
         check_size(trial.largest // 256, self.limit, "the largest factor of one row")
         chunk = max(1, min(8192, CHUNK_CELLS * 256 // max(trial.largest, 1)))
-        program = Program(scopes, plan.order, (target, BATCH), [*model.sizes, chunk])
-        kernel = Kernel(tuple(indexed), tuple(masked), tuple(nodes), program, chunk)
+        kernel = Kernel(tuple(indexed), tuple(masked), tuple(nodes), tuple(scopes), plan.order, chunk)
         if len(self._kernels) > 512:
             self._kernels.clear()
         self._kernels[key] = kernel
@@ -126,10 +134,11 @@ class Predictor:
         model = self.model
         at = dict(zip((*kernel.indexed, *kernel.masked), codes, strict=True))
         found = np.zeros((count, model.sizes[target]))
-        for start in range(0, count, kernel.chunk):
-            rows = np.minimum(np.arange(start, start + kernel.chunk), count - 1)  # the last chunk repeats its last row
+        program, width = kernel.program(count, target, model.sizes)
+        for start in range(0, count, width):
+            rows = np.minimum(np.arange(start, start + width), count - 1)  # the last chunk repeats its last row
             tables: list[Array] = []
-            for node, scope in zip(kernel.nodes, kernel.program.inputs, strict=False):
+            for node, scope in zip(kernel.nodes, kernel.scopes, strict=False):
                 cpt = model.cpts[node]
                 if BATCH in scope:
                     cpt = _gather(cpt, model.scopes[node], scope[:-1], {v: c[rows] for v, c in at.items()})
@@ -138,8 +147,8 @@ class Predictor:
                 observed = at[v][rows]
                 likelihood = np.arange(model.sizes[v])[:, None] == observed
                 tables.append(np.where(observed == MISSING, 1.0, likelihood))
-            value, _ = kernel.program.run(tables)
-            stop = min(start + kernel.chunk, count)
+            value, _ = program.run(tables)
+            stop = min(start + width, count)
             found[start:stop] = value.T[: stop - start]
         total = found.sum(axis=1, keepdims=True)
         return np.divide(found, total, out=np.zeros_like(found), where=total > 0)

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 STRATEGIES = ("auto", "elimination", "junction-tree")
 
+LARGE_TREE = 30_000  # cells above which a question may be cheaper without the tree
+QUESTIONS_KEPT = 4096
+
 
 class Inference:
     """Exact answers from a network or a release; plans and compiled tables are kept between questions.
@@ -54,6 +57,7 @@ class Inference:
         self._calibrated: CalibratedTree | None = None
         self._explanation: Explanation | None = None
         self._tree_refused = False
+        self._asked: dict[object, bool | None] = {}
         self._predictor = Predictor(self._model, self.limit)
         self._sampler = Sampler(self._model, self.limit)
         self._error_bars: ErrorBars | None = None
@@ -67,7 +71,9 @@ class Inference:
         findings = self._words.findings(evidence)
         variables = self._words.targets(targets, findings.hard)
         tree = self._tree()
-        values = tree.query(variables, findings) if tree is not None else None
+        values = None
+        if tree is not None and not self._elimination_pays(tree, variables, findings):
+            values = tree.query(variables, findings)
         if values is None:
             values = self._elimination.query(variables, findings)
         names = tuple(self._words.nodes[v] for v in variables)
@@ -101,6 +107,24 @@ class Inference:
     def stability(self, assignment: Mapping[str, str], evidence: Evidence | None = None) -> float:
         """Share of plausible networks in which `assignment` (an answer of mpe or map) is still the best."""
         return self.error_bars.stability(assignment, evidence)
+
+    def _elimination_pays(self, tree: CalibratedTree, targets: tuple[int, ...], findings: Findings) -> bool:
+        """In a large tree a question asked again gets a pruned plan of its own, if that is cheaper."""
+        if self.strategy == "junction-tree" or tree.plan.cells < LARGE_TREE:
+            return False
+        key = (targets, findings.pattern)
+        if key not in self._asked:
+            if len(self._asked) >= QUESTIONS_KEPT:
+                self._asked.clear()
+            self._asked[key] = None  # the first time is not worth a plan
+            return False
+        if self._asked[key] is None:
+            try:
+                plan = self._elimination.plan(targets, findings)
+                self._asked[key] = plan.work < tree.work(targets, findings)
+            except TooLargeError:
+                self._asked[key] = False
+        return bool(self._asked[key])
 
     def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
         """P(node | evidence) of every node; an observed node is certain of its state."""
