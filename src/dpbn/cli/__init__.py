@@ -29,6 +29,7 @@ COMMANDS = {
     "serve": ("dpbn.cli.serve", "Explore a release in the browser: what-if questions with a click."),
     "ledger": ("dpbn.cli.ledger", "Open, show and check the privacy ledger."),
     "evaluate": ("dpbn.cli.evaluate", "Compare methods on simulated data, one row per run."),
+    "reproduce": ("dpbn.cli.evaluate", "Run the ICML 2020 paper's evaluation again and say what reproduces."),
 }
 # package -> the extra that brings it
 EXTRAS = {

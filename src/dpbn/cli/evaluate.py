@@ -1,4 +1,4 @@
-"""dpbn evaluate: run a comparison of methods on simulated data."""
+"""dpbn evaluate and dpbn reproduce: compare methods on simulated data; run the paper's evaluation again."""
 
 from __future__ import annotations
 
@@ -50,7 +50,14 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--processes", type=int, default=None, help="Default: one per core.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), default="results.parquet", show_default=True)
-def evaluate(output: str, processes: int | None, **grid: Any) -> None:
+@click.option(
+    "--standing",
+    type=click.Path(file_okay=False),
+    default=None,
+    help="Folder: run the standing comparison "
+    "instead (all methods and baselines, budget savings, scaling) and write comparison.md and .html there.",
+)
+def evaluate(output: str, processes: int | None, standing: str | None, **grid: Any) -> None:
     """Compare methods on data simulated from known networks.
 
     One row per network, method, epsilon, rows and run, in Parquet or CSV by the ending of OUTPUT. Every method
@@ -58,14 +65,19 @@ def evaluate(output: str, processes: int | None, **grid: Any) -> None:
 
     \b
     dpbn evaluate --networks asia,alarm --methods uniform,optimized,hdmm --epsilons 1 -o results.parquet
+    dpbn evaluate --standing comparison --runs 20
     """
     import os
 
     from dpbn.evaluate.experiments import Grid, run
     from dpbn.evaluate.results import summary
 
+    processes = processes or os.cpu_count() or 1
+    if standing is not None:
+        _standing(standing, output, processes, grid["runs"], grid["seed"])
+        return
     with progress_bar("runs") as progress:
-        rows = run(Grid(**grid), output, processes=processes or os.cpu_count() or 1, progress=progress)
+        rows = run(Grid(**grid), output, processes=processes, progress=progress)
     shown = ("row", "weighted", "joint_kl", "query", "map_accuracy", "seconds")
     table = summary(rows)
     print_table(
@@ -78,6 +90,57 @@ def evaluate(output: str, processes: int | None, **grid: Any) -> None:
     for reason in sorted({r["refusal"] for r in table.to_dict("records") if r["refusal"]}):
         click.echo(f"refused: {reason}", err=True)
     click.echo(f"{len(rows)} rows in {output}", err=True)
+
+
+def _standing(folder: str, results: str, processes: int, runs: int, seed: int) -> None:
+    from dpbn.evaluate.comparison import Size, compare
+
+    size = Size(runs=runs, slow_runs=min(runs, 5), row_runs=min(runs, 5), seed=seed)
+    command = f"dpbn evaluate --standing {folder} --runs {runs}" + (f" --seed {seed}" if seed else "")
+    with progress_bar("runs") as progress:
+        page = compare(folder, size=size, processes=processes, results=results, command=command, progress=progress)
+    click.echo(f"{page} and {page.with_suffix('.html').name}", err=True)
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="A few runs only: minutes instead of a coffee.")
+@click.option("--runs", type=int, default=None, help="Default: the paper's 10, or 3 with --quick.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--processes", type=int, default=None, help="Default: one per core.")
+@click.option("-o", "--output", type=click.Path(file_okay=False), default="reproduction", show_default=True)
+@click.option("--results", type=click.Path(dir_okay=False), default=None, help="Default: results.parquet in OUTPUT.")
+def reproduce(
+    quick: bool, runs: int | None, seed: int, processes: int | None, output: str, results: str | None
+) -> None:
+    """Run the ICML 2020 paper's evaluation: 16 panels, both tables, its claims.
+
+    Ends in OUTPUT/reproduction.md and .html: what reproduces, what does not, and why. Stopped, it goes on
+    where it was when started again.
+
+    \b
+    dpbn reproduce --quick
+    """
+    import os
+    from pathlib import Path
+
+    from dpbn.evaluate.reproduce import reproduce as run_reproduction
+
+    Path(output).mkdir(parents=True, exist_ok=True)
+    command = f"dpbn reproduce -o {output}" + (" --quick" if quick else "") + (f" --runs {runs}" if runs else "")
+    with progress_bar("runs") as progress:
+        found = run_reproduction(
+            output,
+            quick=quick,
+            runs=runs,
+            seed=seed,
+            processes=processes or os.cpu_count() or 1,
+            results=results or str(Path(output) / "results.parquet"),
+            command=command + (f" --seed {seed}" if seed else ""),
+            progress=progress,
+        )
+    rows = [tuple(cell.replace("**", "") for cell in claim.cells) for claim in found.claims]
+    print_table(["claim", "paper", "Algorithm 1", "reproduces", "optimized", "holds for it"], rows)
+    click.echo(f"{found.markdown} and {found.html.name}", err=True)
 
 
 def _figure(value: float) -> str:

@@ -1,0 +1,99 @@
+"""What learning costs: seconds and memory against nodes and rows, through `dpbn.learn` with secure noise.
+
+Every point runs in a fresh process, so that its peak memory is its own. The clock covers the whole call: reading the
+table, counting, exact noise, estimate. Memory is the rise of the process's peak over its size before the call.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from dpbn.evaluate.synthetic import random_network
+
+METHODS = ("uniform", "optimized")
+NODES, ROWS = (10, 30, 100, 300), (1_000, 10_000, 100_000, 1_000_000)
+NODES_ROWS, ROWS_NODES = 10_000, 37  # rows while nodes vary; nodes while rows vary
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One timed call."""
+
+    method: str
+    nodes: int
+    rows: int
+    cells: int
+    seconds: float
+    megabytes: float
+
+
+def measure_cost(method: str, nodes: int, rows: int, seed: int = 0) -> Cost:
+    """Time one `dpbn.learn` on `rows` records simulated from a random network of `nodes` nodes."""
+    import dpbn
+
+    network = random_network(nodes, seed)
+    data = network.sample(rows, seed=seed)
+    dpbn.learn(data.head(10), network.structure, 1.0, method=method)  # imports and first compilations
+    before = _settled_memory()
+    started = time.perf_counter()
+    dpbn.learn(data, network.structure, 1.0, method=method)
+    seconds = time.perf_counter() - started
+    cells = sum(network.structure.cells(node) for node in network.nodes)
+    return Cost(method, nodes, rows, cells, seconds, max(_peak_memory() - before, 0.0))
+
+
+def cost_curves(
+    methods: Sequence[str] = METHODS,
+    nodes: Sequence[int] = NODES,
+    rows: Sequence[int] = ROWS,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Cost]:
+    """Costs while nodes vary (at NODES_ROWS rows) and while rows vary (at ROWS_NODES nodes)."""
+    points = {(m, n, NODES_ROWS): None for m in methods for n in nodes}
+    points |= {(m, ROWS_NODES, r): None for m in methods for r in rows}
+    costs = []
+    for done, point in enumerate(points):
+        progress(done, len(points))
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            costs.append(pool.submit(measure_cost, *point).result())
+    progress(len(points), len(points))
+    return costs
+
+
+def cost_rows(costs: Sequence[Cost]) -> list[dict[str, Any]]:
+    return [asdict(cost) for cost in costs]
+
+
+def _settled_memory() -> float:
+    """Resident size now, in megabytes; where the system allows, the recorded peak starts again from here."""
+    import gc
+
+    gc.collect()
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        return _status("VmRSS")
+    except OSError:
+        return _peak_memory()
+
+
+def _peak_memory() -> float:
+    try:
+        return _status("VmHWM")
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _status(field: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return float(line.split()[1]) / 1024
+    raise OSError(f"no {field} here")
