@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 
 import dpbn
 from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable, load_network
 from dpbn.data import open_source
+from dpbn.learners import strategy as strategy_module
 from dpbn.learners.consistency import least_squares, member, overlaps
 from dpbn.learners.estimate import estimate, estimate_batch
 from dpbn.learners.optimized import learn_optimized, requests
-from dpbn.learners.strategy import maximal, plan_tables
+from dpbn.learners.strategy import Strategy, maximal, plan_tables
 from dpbn.measure import Curator
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
@@ -22,6 +24,10 @@ from dpbn.privacy.noise import InsecureNoise
 def curator(network: BayesianNetwork, rows: int, epsilon: float, delta: float = 0.0, seed: int = 0) -> Curator:
     source = open_source(network.sample(rows, seed=seed), network.structure)
     return Curator(source, InsecureNoise(seed), Budget(epsilon, delta), Sensitivity())
+
+
+def planned(structure: Structure, epsilon: float = 1.0, delta: float = 0.0) -> Strategy:
+    return plan_tables(structure, Budget(epsilon, delta), Sensitivity())
 
 
 @st.composite
@@ -51,7 +57,7 @@ def random_network(structure: Structure, seed: int) -> BayesianNetwork:
 def test_least_squares_is_the_projection_and_leaves_margins_equal(structure, seed):
     """Against the textbook: weighted least squares for the joint counts, solved by the normal equations."""
     schema = structure.schema
-    tables = plan_tables(structure).tables
+    tables = planned(structure).tables
     generator = np.random.default_rng(seed)
     values = [generator.normal(0, 50, (1, *schema.shape(names))) for names in tables]
     variances = list(generator.uniform(0.5, 20, len(tables)))
@@ -80,12 +86,12 @@ def test_least_squares_is_the_projection_and_leaves_margins_equal(structure, see
 @given(structures())
 @settings(deadline=None, max_examples=50)
 def test_every_family_is_inside_a_table_and_shares_sum_to_one(structure):
-    strategy = plan_tables(structure)
+    strategy = planned(structure)
     for node in structure.nodes:
         assert any(set(structure.family(node).names) <= set(names) for names in strategy.tables)
     assert sum(strategy.shares) == pytest.approx(1.0)
     assert min(strategy.shares) > 0
-    assert strategy == plan_tables(structure)
+    assert strategy == planned(structure)
     assert str(strategy).startswith(f"{len(strategy.tables)} tables")
 
 
@@ -96,6 +102,38 @@ def test_any_structure_any_budget_gives_positive_cpts(structure, seed, epsilon, 
     learned = learn_optimized(structure, curator(network, rows, epsilon), prior={}, public_cpts={})
     for node, cpt in BayesianNetwork(structure, learned.cpts).cpts.items():
         assert (cpt > 0).all(), node
+
+
+def test_shares_equal_a_numeric_optimiser():
+    """Costs c/e under shares of epsilon, c/root(rho) under shares of rho."""
+    structure = load_network("alarm").structure
+    for delta, cost in ((0.0, lambda share: 1 / share), (1e-6, lambda share: share**-0.5)):
+        strategy = planned(structure, 1.0, delta)
+        power = strategy_module.POWERS[strategy.mechanism]
+        assert strategy.mechanism == ("gaussian" if delta else "laplace")
+        weights = np.array(strategy.shares) ** (1 / power)
+
+        def objective(logits: np.ndarray, cost=cost, weights=weights) -> float:
+            shares = np.exp(logits) / np.exp(logits).sum()
+            return float((weights * cost(shares)).sum())
+
+        found = optimize.minimize(objective, np.zeros(len(weights)), tol=1e-14)
+        shares = np.exp(found.x) / np.exp(found.x).sum()
+        assert shares == pytest.approx(np.array(strategy.shares), abs=1e-4)
+
+
+def test_gaussian_noise_only_where_many_tables_share_the_budget():
+    assert planned(load_network("asia").structure, 1.0, 1e-6).mechanism == "laplace"
+    assert planned(load_network("alarm").structure, 1.0, 1e-6).mechanism == "gaussian"
+
+
+def test_nodes_that_do_not_matter_get_less():
+    structure = load_network("alarm").structure
+    weights = dict.fromkeys(structure.nodes, 1e-6) | {"HR": 1.0}
+    strategy = plan_tables(structure, Budget(1.0), Sensitivity(), weights=weights)
+    mine = [share for names, share in zip(strategy.tables, strategy.shares, strict=True) if "HR" in names]
+    assert max(mine) == max(strategy.shares)
+    assert max(strategy.shares) > 0.5
 
 
 def test_maximal_families_only():
@@ -118,7 +156,7 @@ def test_large_budget_is_the_exact_estimate():
 def test_budget_is_used_up_and_never_exceeded():
     network = load_network("alarm")
     for epsilon, delta in ((1.0, 0.0), (0.1, 1e-6)):
-        asked = requests(plan_tables(network.structure), Budget(epsilon, delta), Sensitivity())
+        asked = requests(planned(network.structure, epsilon, delta), Budget(epsilon, delta), Sensitivity())
         holder = curator(network, 100, epsilon, delta)
         holder.measure(asked)
         assert 0.999 * epsilon < holder.spent <= epsilon
@@ -146,10 +184,10 @@ def test_prior_pulls_towards_itself():
 
 def test_a_batch_is_its_parts():
     network = load_network("child")
-    tables = plan_tables(network.structure).tables
+    tables = planned(network.structure).tables
     made = [curator(network, 2000, 1.0, seed=seed) for seed in range(3)]
     budget = Budget(1.0)
-    lists = [holder.measure(requests(plan_tables(network.structure), budget, Sensitivity())) for holder in made]
+    lists = [holder.measure(requests(planned(network.structure), budget, Sensitivity())) for holder in made]
     values = [np.stack([ms[i].values.astype(float) for ms in lists]) for i in range(len(tables))]
     variances = [m.variance for m in lists[0]]
     batch = estimate_batch(network.structure, tables, values, variances, prior={}, public_cpts={})

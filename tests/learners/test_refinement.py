@@ -6,12 +6,13 @@ import pytest
 from dpbn import Inference, load_network
 from dpbn.learners.refinement import LEAST, ModelMargins, expected_counts
 from dpbn.learners.strategy import plan_tables
+from dpbn.privacy.guarantee import Budget, Sensitivity
 
 
 @pytest.mark.parametrize("name", ["asia", "child"])
 def test_model_margins_are_the_networks_joint_probabilities(name):
     network = load_network(name)
-    tables = plan_tables(network.structure).tables
+    tables = plan_tables(network.structure, Budget(1.0), Sensitivity()).tables
     generator = np.random.default_rng(0)
     other = {n: generator.dirichlet(np.ones(c.shape[-1]), size=c.shape[:-1]) for n, c in network.cpts.items()}
     margins = ModelMargins(network.structure, tables)(

@@ -35,15 +35,15 @@ def learn_optimized(
     """`allocation[node]` is the loss (epsilon, or rho with delta > 0) of all tables that contain the node's family."""
     if len(public_cpts) == len(structure.nodes):
         return Learned(dict(public_cpts), {})
-    strategy = plan_tables(structure, public_cpts)
+    strategy = plan_tables(structure, curator.budget, curator.sensitivity, public_cpts)
     measurements = curator.measure(requests(strategy, curator.budget, curator.sensitivity), stage="all")
     cpts = estimate(structure, measurements, prior=prior, public_cpts=public_cpts)
     return Learned(cpts, allocation(structure, measurements), details(measurements))
 
 
 def requests(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> list[Request]:
-    """The strategy at this budget: Laplace scales for delta = 0, Gaussian scales otherwise."""
-    if budget.delta == 0:
+    """The strategy at this budget, as requests to the curator."""
+    if strategy.mechanism == "laplace":
         shares = accounting.split(budget.epsilon, strategy.shares)
         return [
             Request(names, accounting.laplace_scale(share, sensitivity.l1))

@@ -5,9 +5,10 @@ that pays: one table at the summed budget has less noise per cell, but a family 
 
 Cost of a table t with share e of the budget: cells_t^MERGE / e times the sum over its families of cells^FAMILY.
 (With both exponents 1/2 this is the summed deviation of all cells of the families. Shrinkage makes the many
-empty cells of large tables and families cheaper than that, hence the smaller exponents.) Shares that minimise
-the sum of costs are in proportion to the roots of the numerators, and the minimum is the square of the sum of
-those roots: so merging pays exactly if it lowers the sum of roots.
+empty cells of large tables and families cheaper than that, hence the smaller exponents.) Shares of epsilon that
+minimise the sum of costs are in proportion to the roots of the numerators c, and the minimum is the square of
+the sum of those roots: so merging pays exactly if it lowers the sum of roots. Gaussian noise has deviations
+in proportion to 1/root(rho), and the same holds with c^(2/3) for shares of rho.
 """
 
 from __future__ import annotations
@@ -15,43 +16,87 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dpbn.measure import Names
 from dpbn.network import Structure
+from dpbn.privacy import accounting
+from dpbn.privacy.guarantee import Budget, Sensitivity
 
-MERGE = 0.4
+MERGE = 0.35
 FAMILY = 0.25
 LARGEST_MERGED = 5000
+POWERS = {"laplace": 1 / 2, "gaussian": 2 / 3}
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """Tables to measure (names in schema order) and their shares of the budget, which sum to 1."""
+    """Tables to measure (names in schema order) and their shares of the budget, which sum to 1.
+
+    Shares are of epsilon for Laplace noise and of rho for Gaussian noise; `cost` is the predicted sum of costs at
+    the whole budget, up to a factor that all strategies for one structure have in common.
+    """
 
     tables: tuple[Names, ...]
     cells: tuple[int, ...]
     shares: tuple[float, ...]
+    mechanism: str
+    cost: float
 
     def __str__(self) -> str:
-        lines = [f"{len(self.tables)} tables, {sum(self.cells)} cells"]
+        lines = [f"{len(self.tables)} tables, {sum(self.cells)} cells, {self.mechanism} noise"]
         for names, cells, share in sorted(zip(self.tables, self.cells, self.shares, strict=True), key=lambda r: -r[2]):
             lines.append(f"  {share:7.2%}  {cells:7d} cells  {', '.join(names)}")
         return "\n".join(lines)
 
 
-def plan_tables(structure: Structure, public: Iterable[str] = ()) -> Strategy:
-    """The tables for all families but those of `public` nodes, whose CPTs are known."""
+def plan_tables(
+    structure: Structure,
+    budget: Budget,
+    sensitivity: Sensitivity,
+    public: Iterable[str] = (),
+    weights: Mapping[str, float] | None = None,
+) -> Strategy:
+    """The tables for all families but those of `public` nodes, whose CPTs are known.
+
+    Laplace noise, or with delta > 0 Gaussian noise where that is predicted to be less (many tables). `weights`
+    say how much an error in each node's CPT matters; 1 by default.
+    """
+    # deviation of one cell is l1 root(2) / epsilon, or l2 / root(2 rho)
+    laplace = _strategy(structure, public, weights, "laplace", sensitivity.l1 * math.sqrt(2) / budget.epsilon)
+    if budget.delta == 0:
+        return laplace
+    rho = accounting.rho_budget(budget.epsilon, budget.delta)
+    gaussian = _strategy(structure, public, weights, "gaussian", math.sqrt(sensitivity.l2_squared / (2 * rho)))
+    return min(laplace, gaussian, key=lambda strategy: strategy.cost)
+
+
+def _strategy(
+    structure: Structure,
+    public: Iterable[str],
+    weights: Mapping[str, float] | None,
+    mechanism: str,
+    deviation: float,
+) -> Strategy:
     schema = structure.schema
     known = set(public)
-    families = {frozenset(structure.family(n).names) for n in structure.nodes if n not in known}
-    merged = _merge(structure, families)
+    families: dict[frozenset[str], float] = {}
+    for node in structure.nodes:
+        if node not in known:
+            family = frozenset(structure.family(node).names)
+            families[family] = families.get(family, 0.0) + (1.0 if weights is None else weights[node])
+    power = POWERS[mechanism]
+    merged = _merge(structure, families, power)
     tables = sorted(tuple(sorted(names, key=schema.position)) for names in merged)
-    roots = [merged[frozenset(names)] for names in tables]
-    whole = sum(roots)
+    parts = [merged[frozenset(names)] for names in tables]
+    whole = math.fsum(parts)
     return Strategy(
-        tuple(tables), tuple(schema.cells(names) for names in tables), tuple(root / whole for root in roots)
+        tuple(tables),
+        tuple(schema.cells(names) for names in tables),
+        tuple(part / whole for part in parts),
+        mechanism,
+        float(deviation * whole ** (1 / power)),
     )
 
 
@@ -68,8 +113,11 @@ def maximal(families: Iterable[frozenset[str]]) -> list[frozenset[str]]:
     return result
 
 
-def _merge(structure: Structure, families: set[frozenset[str]]) -> dict[frozenset[str], float]:
-    """Greedy: while some pair of overlapping tables gains, merge the pair with the largest relative gain."""
+def _merge(structure: Structure, families: Mapping[frozenset[str], float], power: float) -> dict[frozenset[str], float]:
+    """Greedy: while some pair of overlapping tables gains, merge the pair with the largest relative gain.
+
+    Returns the tables with c^power each, their shares up to a factor.
+    """
     schema = structure.schema
     tables: dict[int, frozenset[str]] = dict(enumerate(maximal(families)))
     holders: dict[str, set[int]] = {}
@@ -80,17 +128,19 @@ def _merge(structure: Structure, families: set[frozenset[str]]) -> dict[frozense
     weights = dict.fromkeys(tables, 0.0)
     for family in sorted(families, key=sorted):
         inside = set.intersection(*(holders[name] for name in family))
-        weights[min(inside, key=lambda index: (cells[index], index))] += schema.cells(family) ** FAMILY
+        weights[min(inside, key=lambda index: (cells[index], index))] += (
+            families[family] * schema.cells(family) ** FAMILY
+        )
 
-    def root(size: int, weight: float) -> float:
-        return math.sqrt(size**MERGE * weight)
+    def part(size: int, weight: float) -> float:
+        return float((size**MERGE * weight) ** power)
 
     queue: list[tuple[float, int, int]] = []
 
     def consider(i: int, j: int) -> None:
         union = schema.cells(tables[i] | tables[j])
-        apart = root(cells[i], weights[i]) + root(cells[j], weights[j])
-        gain = 1.0 - root(union, weights[i] + weights[j]) / apart
+        apart = part(cells[i], weights[i]) + part(cells[j], weights[j])
+        gain = 1.0 - part(union, weights[i] + weights[j]) / apart
         if gain > 0 and union <= LARGEST_MERGED:
             heapq.heappush(queue, (-gain, i, j))
 
@@ -117,4 +167,4 @@ def _merge(structure: Structure, families: set[frozenset[str]]) -> dict[frozense
             holders[name].add(new)
         for other in sorted(neighbours(new)):
             consider(min(new, other), max(new, other))
-    return {names: root(cells[index], weights[index]) for index, names in tables.items()}
+    return {names: part(cells[index], weights[index]) for index, names in tables.items()}
