@@ -146,3 +146,17 @@ def test_bad_weights_and_rates_are_refused():
     for delta in (0.0, 1.0, -0.1, math.nan):
         with pytest.raises(PrivacyError):
             accounting.zcdp_epsilon(0.1, delta)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.floats(0.01, 20),
+    st.sampled_from([1e-9, 1e-6, 1e-3]),
+    st.lists(st.floats(0.01, 100), min_size=1, max_size=8),
+    st.sampled_from([1, 2, 8]),
+)
+def test_gaussian_scales_of_a_split_budget_convert_back_within_epsilon(epsilon, delta, weights, squared):
+    shares = accounting.split(accounting.rho_budget(epsilon, delta), weights)
+    charged = [accounting.gaussian_rho(accounting.gaussian_scale(share, squared), squared) for share in shares]
+    total = accounting.zcdp_epsilon(accounting.add_up(charged), delta)
+    assert epsilon * (1 - 1e-9) <= total <= epsilon

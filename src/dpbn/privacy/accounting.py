@@ -144,30 +144,39 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def _best_order(rho: float, delta: float) -> float:
-    """The order at which the conversion is smallest: a golden-section search over ln(a - 1)."""
+    """The order at which the conversion is smallest."""
+    return _search(lambda a: a * rho + _without_rho(a, delta))
 
-    def bound(x: float) -> float:
-        a = 1.0 + math.exp(x)
-        return a * rho + math.log1p(-1.0 / a) - (math.log(delta) + math.log(a)) / (a - 1.0)
 
+def _without_rho(order: float, delta: float) -> float:
+    return math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
+
+
+def _search(bound: Callable[[float], float]) -> float:
+    """The order a > 1 at which `bound` is smallest: golden section over ln(a - 1). Any answer is safe."""
     low, high, golden = -15.0, 45.0, (math.sqrt(5.0) - 1.0) / 2.0
-    for _ in range(120):
+    for _ in range(90):
         left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if bound(left) < bound(right) else (left, high)
+        smaller = bound(1.0 + math.exp(left)) < bound(1.0 + math.exp(right))
+        low, high = (low, right) if smaller else (left, high)
     return 1.0 + math.exp((low + high) / 2.0)
 
 
 @lru_cache(maxsize=256, typed=True)
 def rho_budget(epsilon: float, delta: float) -> float:
-    """The largest rho whose conversion at `delta` stays within `epsilon`, rounded down."""
+    """The largest rho whose conversion at `delta` stays within `epsilon`, rounded down.
+
+    The conversion a rho + c(a) <= epsilon of an order a allows rho = (epsilon - c(a)) / a: take the best order.
+    """
     check_loss("epsilon", epsilon)
     check_delta(delta)
-    low, high = 0.0, max(1e-12, epsilon)  # rho-zCDP at delta < 1/2 has epsilon above rho for all that matter here
-    while zcdp_epsilon(high, delta) <= epsilon:
-        high *= 2.0
-    while (middle := (low + high) / 2.0) not in (low, high) and high - low > 1e-13 * high:
-        low, high = (middle, high) if zcdp_epsilon(middle, delta) <= epsilon else (low, middle)
-    return low * (1.0 - 1e-12)  # a smaller rho of the same order may be searched a hair less well
+    order = _search(lambda a: -(epsilon - _without_rho(a, delta)) / a)
+    rho = (epsilon - _without_rho(order, delta)) / order
+    for margin in range(-13, -1):  # floats found it; the decimals of zcdp_epsilon have the last word
+        lowered = rho * (1.0 - 10.0**margin)
+        if lowered > 0 and max(zcdp_epsilon(lowered, delta), zcdp_epsilon(lowered * (1.0 - 1e-12), delta)) <= epsilon:
+            return lowered
+    raise PrivacyError(f"no Gaussian budget could be found for epsilon={epsilon}, delta={delta}")
 
 
 def check_loss(subject: str, value: float) -> None:
