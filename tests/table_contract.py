@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,39 @@ def _numbers_as_labels() -> Case:
     return Case("numbers as labels", variables, table)
 
 
+def _kinds_of_numbers() -> Case:
+    variables = (
+        Variable("small", ("-1", "7")),
+        Variable("single", ("0.5", "2")),
+        Variable("exact", ("1.5", "20")),
+        Variable("price", ("cheap", "fair", "dear"), cut_points=(1.25, 10)),
+        Variable("level", ("none", "some", "all"), cut_points=(0, 1)),
+    )
+    money = pa.decimal128(9, 2)
+    table = pa.table(
+        {
+            "small": pa.array([-1, 7, 7, -1], type=pa.int16()),
+            "single": pa.array([0.5, 2.0, 2.0, 0.5], type=pa.float32()),
+            "exact": pa.array([Decimal("1.50"), Decimal("20.00"), Decimal("1.50"), Decimal("1.50")], type=money),
+            "price": pa.array([Decimal("1.25"), Decimal("1.24"), Decimal("10.00"), Decimal("9.99")], type=money),
+            "level": pa.array([float("inf"), float("-inf"), -0.0, 0.5], type=pa.float64()),
+        }
+    )
+    return Case("kinds of numbers", variables, table)
+
+
+def _strange_numbers() -> Case:
+    variables = (Variable("n", ("0", "1")), Variable("t", ("a", "b")))
+    table = pa.table({"n": pa.array([0.0, -0.0, float("inf"), 1.0, NAN, 0.5]), "t": ["a", "b", "a", "b", "a", "b"]})
+    return Case("numbers outside", variables, table, {}, {"n": 3})
+
+
+def _no_label_fits() -> Case:
+    table = pa.table({"n": [1, 2], "f": [True, None], "r": [1.0, 2.0]})
+    variables = (Variable("n", ("a", "b")), Variable("f", ("yes", "no")), Variable("r", ("a", "b")))
+    return Case("labels of another kind", variables, table, {}, {"n": 2, "f": 2, "r": 2})
+
+
 _DIRTY = pa.table(
     {
         "x": ["yes", None, "secret", "no", "yes", "secret"],
@@ -266,6 +300,9 @@ CASES = (
     _odd_labels(),
     _cut_points(),
     _numbers_as_labels(),
+    _kinds_of_numbers(),
+    _strange_numbers(),
+    _no_label_fits(),
     _dirty("unknown, error", {"x": 3, "n": 2, "k": 2, "f": 1}),
     _dirty("unknown, drop", on_unknown="drop"),
     _dirty("unknown, catch_all", on_unknown="catch_all"),

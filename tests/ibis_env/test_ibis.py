@@ -18,7 +18,8 @@ ibis = pytest.importorskip("ibis", reason="Ibis has pins of its own: `make test-
 def connection(request):
     if request.param == "duckdb":
         return ibis.duckdb.connect()
-    return ibis.postgres.connect(**request.getfixturevalue("postgres"))
+    server = request.getfixturevalue("postgres")  # asked for first: without it there may be no client library either
+    return ibis.postgres.connect(**server)
 
 
 def held(connection, table: pa.Table):

@@ -24,6 +24,7 @@ from dpbn.domain import Schema, Variable
 from dpbn.errors import InputError, StructureError
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d+")
 
 POLICIES = ("error", "drop", "catch_all")
@@ -93,13 +94,14 @@ class Matching:
 
     def written(self, field: str) -> int | None:
         """The code of a field of a text file, which has no types: as text first, then as what it is written like."""
-        number = float(field) if _DECIMAL.fullmatch(field.strip()) else None
+        plain = field.strip()
+        number = float(plain) if _DECIMAL.fullmatch(plain) or _INFINITE.fullmatch(plain) else None
         if number is not None and self.cuts is not None:
             return self.code(number)
         if field in self.texts:
             return self.texts[field]
         if number is not None:
-            return self.code(int(field) if _WHOLE.fullmatch(field.strip()) else number)
+            return self.code(int(plain) if _WHOLE.fullmatch(plain) else number)
         if field.lower() in ("true", "false"):
             return self.code(field.lower() == "true")
         return None

@@ -74,10 +74,7 @@ class PushdownSource:
         totals = [nw.len().alias(_ROWS), *(nw.col(alias).count().alias(alias) for alias in watched)]
         found = self._frame.select(*totals).collect().rows(named=True)[0]
         rows = int(found[_ROWS])
-        unknown: dict[str, int] = {}
-        for alias, column in watched.items():
-            unknown[column] = max(unknown.get(column, 0), rows - int(found[alias]))
-        self._reading.refuse(unknown, rows)
+        self._reading.refuse(((column, rows - int(found[alias])) for alias, column in watched.items()), rows)
         self._checked = True
 
     def _records(self) -> Any:

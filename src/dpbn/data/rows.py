@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -69,9 +69,12 @@ class Reading:
         if twice:
             raise DataError(f"the table must have each column once, got {twice[:10]} several times")
 
-    def refuse(self, unknown: Mapping[str, int], rows: int) -> None:
+    def refuse(self, unknown: Iterable[tuple[str, int]], rows: int) -> None:
         """Tell the custodian which columns hold how many unknown values. Never prints a value."""
-        found = {column: int(count) for column, count in unknown.items() if count}
+        found: dict[str, int] = {}
+        for column, count in unknown:  # a column may serve several variables
+            if count:
+                found[column] = max(found.get(column, 0), int(count))
         if not found:
             return
         told = ", ".join(f"{column!r}: {count}" for column, count in list(found.items())[:10])
@@ -127,16 +130,15 @@ def known_codes(reader: Reader, reading: Reading) -> Iterator[Codes]:
     dtype = code_dtype(reading.schema)
     mark = unknown_mark(dtype)
     bound = None if reading.unit is None else UnitBound(reading.unit, reading.max_contributions)
-    unknown = dict.fromkeys(reading.columns, 0)
-    rows = 0
+    unknown, without_unit, rows = [0] * len(reading.matchings), 0, 0
     for block in reader.blocks(reading.columns):
         rows += block.rows
         codes = np.empty((len(reading.matchings), block.rows), dtype=dtype)
         kept: NDArray[np.bool_] | None = None
         if bound is not None:
             kept, without = bound.keep(block.columns[bound.column], block.rows)
-            unknown[bound.column] += without
-        for matching, out in zip(reading.matchings, codes, strict=True):
+            without_unit += without
+        for position, (matching, out) in enumerate(zip(reading.matchings, codes, strict=True)):
             encode(block.columns[matching.column], matching, out)
             if not out.size or int(out.max()) < matching.variable.size:
                 continue
@@ -144,8 +146,9 @@ def known_codes(reader: Reader, reading: Reading) -> Iterator[Codes]:
             if matching.catch_all is not None:
                 out[strange] = matching.catch_all
             else:
-                unknown[matching.column] += int(strange.sum())
+                unknown[position] += int(strange.sum())
                 kept = ~strange if kept is None else kept & ~strange
         yield codes if kept is None or kept.all() else np.compress(kept, codes, axis=1)
     if reading.on_unknown != "drop":
-        reading.refuse(unknown, rows)
+        columns = [matching.column for matching in reading.matchings]
+        reading.refuse([*zip(columns, unknown, strict=True), (reading.unit or "", without_unit)], rows)

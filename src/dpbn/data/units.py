@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpbn.data.encode import Written
+from dpbn.errors import DataError
 
 
 class UnitBound:
@@ -55,6 +56,9 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
     if pa.types.is_floating(array.type):
         numbers, ids = pd.factorize(array.to_numpy(zero_copy_only=False))
         return numbers.astype(np.int64), ids.tolist()
-    coded = array.dictionary_encode()
+    try:
+        coded = array.dictionary_encode()
+    except pa.ArrowNotImplementedError:
+        raise DataError(f"a unit must be told by text or a whole number, got a column of type {array.type}") from None
     indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return indices, coded.dictionary.to_pylist()
