@@ -25,7 +25,11 @@ import pyarrow.parquet as pq
 
 from dpbn.data import kernel, open_source
 from dpbn.data.packing import pack, spread
+from dpbn.domain import Schema, Variable
+from dpbn.errors import TooLargeError
 from dpbn.formats import load_network
+from dpbn.graph import Dag
+from dpbn.network import Structure
 from dpbn.sampling import sample_codes
 
 
@@ -105,6 +109,19 @@ def in_memory(codes, network, repeat: int) -> None:
         print(f"  against {peer:16}{fast:8.1f} x with numba (reach: 25) {plain:8.1f} x without (reach: 8)")
 
 
+def refusal() -> None:
+    """How long it takes to refuse a table that is too large."""
+    variables = [Variable(f"v{i}", tuple(map(str, range(100)))) for i in range(40)]
+    names = tuple(variable.name for variable in variables)
+    empty = pa.table({name: pa.array([], pa.string()) for name in names})
+    structure = Structure(Schema(tuple(variables)), Dag(names, {name: names[:i] for i, name in enumerate(names)}))
+    begin = time.perf_counter()
+    try:
+        open_source(empty, structure).counts([family.names for family in structure.dag.families])
+    except TooLargeError as refused:
+        print(f"\nrefused in {(time.perf_counter() - begin) * 1000:.1f} ms (reach: 100): {refused}")
+
+
 def write_parquet(codes, network, path: Path) -> None:
     columns = {
         node: pa.DictionaryArray.from_arrays(pa.array(codes[node]), pa.array(network.states(node)))
@@ -175,6 +192,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", choices=("memory", "parquet"))
     given = parser.parse_args()
+    refusal()
     network = load_network(given.network)
     codes = sample_codes(network, given.rows, seed=0)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,6 @@
 """Limits, policies and refusals that do not depend on the engine."""
 
 import itertools
-import time
 
 import pandas as pd
 import pyarrow as pa
@@ -21,7 +20,7 @@ def independent(*variables: Variable) -> Structure:
     return Structure(Schema(variables), Dag(names, {}))
 
 
-def test_too_large_tables_are_refused_fast_and_before_any_row_is_read():
+def test_too_large_tables_are_refused_before_any_row_is_read():
     variables = [Variable(f"v{i}", tuple(map(str, range(100)))) for i in range(40)]
     structure = independent(*variables)
 
@@ -30,12 +29,10 @@ def test_too_large_tables_are_refused_fast_and_before_any_row_is_read():
             raise AssertionError("a value was read")
 
     source = open_source(Untouchable(columns=list(structure.nodes)), structure)
-    begin = time.perf_counter()
     with pytest.raises(TooLargeError, match=r"at most 10,000,000 cells, got 100,000,000: .*merge states"):
         source.counts([("v0", "v1", "v2", "v3")])
     with pytest.raises(TooLargeError, match=r"at most 100,000,000 cells, got 101,000,000"):
         source.counts(list(itertools.combinations(structure.nodes, 3))[:101])
-    assert time.perf_counter() - begin < 0.1
 
 
 def test_limits_are_inclusive():
