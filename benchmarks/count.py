@@ -88,7 +88,7 @@ def in_memory(codes, network, repeat: int) -> None:
     ours(matrix[:, :1000], structure, sets, "numba")  # compile
     times["dpbn, numba"], numba_tables = best(lambda: ours(matrix, structure, sets, "numba"), repeat)
     times["dpbn, numpy"], numpy_tables = best(lambda: ours(matrix, structure, sets, "numpy"), repeat)
-    del matrix
+    matrix = None
     frame = pd.DataFrame(codes)
     times["mbi"], mbi_tables = best(by_mbi(frame, structure, sets), 1 if rows > 10**6 else repeat)
     del frame
