@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.learners.estimate import estimate
+from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.strategy import Strategy, plan_tables
 from dpbn.measure import Curator, Measurement, Request
@@ -35,7 +36,8 @@ def learn_optimized(
     """`allocation[node]` is the loss (epsilon, or rho with delta > 0) of all tables that contain the node's family."""
     if len(public_cpts) == len(structure.nodes):
         return Learned(dict(public_cpts), {})
-    strategy = plan_tables(structure, curator.budget, curator.sensitivity, public_cpts)
+    weights = influences(structure, workload) if workload else None
+    strategy = plan_tables(structure, curator.budget, curator.sensitivity, public_cpts, weights)
     measurements = curator.measure(requests(strategy, curator.budget, curator.sensitivity), stage="all")
     cpts = estimate(structure, measurements, prior=prior, public_cpts=public_cpts)
     return Learned(cpts, allocation(structure, measurements), details(measurements))
