@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
+from dpbn.inference import calibrated, queries
 from tests.inference.oracles import joint_table, networks, random_evidence, random_network, with_evidence
 
 STRATEGIES = ["auto", "elimination", "junction-tree"]
@@ -62,6 +63,31 @@ def test_every_query_agrees_with_enumeration(network, seed, strategy, hard, soft
     cell = tuple(network.states(n).index(full[n]) for n in network.nodes)
     assert probability == pytest.approx(joint.max() / total, rel=1e-9)
     assert joint[cell] == pytest.approx(joint.max(), rel=1e-9)
+
+
+@settings(deadline=None, max_examples=25)
+@given(networks(), st.integers(0, 1000), st.integers(1, 4))
+def test_shortcuts_of_large_trees_agree_with_enumeration(network, seed, hard):
+    """What only large trees do (leave out unrelated findings, plan repeated questions), forced on small ones."""
+    before = calibrated.LARGE_TREE, queries.LARGE_TREE
+    calibrated.LARGE_TREE = queries.LARGE_TREE = 0
+    try:
+        ask = dpbn.Inference(network)
+        evidence = random_evidence(network, seed, hard, 1)
+        joint = with_evidence(network, joint_table(network), evidence)
+        for axis, node in enumerate(network.nodes):
+            if isinstance(evidence.get(node), str):
+                continue
+            others = tuple(i for i in range(joint.ndim) if i != axis)
+            for _ in range(queries.WORTH_A_PLAN + 1):
+                if joint.sum() == 0:
+                    with pytest.raises(ImpossibleEvidenceError):
+                        ask.query([node], evidence)
+                    continue
+                values = ask.query([node], evidence).values
+                np.testing.assert_allclose(values, joint.sum(axis=others) / joint.sum(), rtol=1e-9, atol=1e-14)
+    finally:
+        calibrated.LARGE_TREE, queries.LARGE_TREE = before
 
 
 def test_answers_are_labelled():

@@ -19,13 +19,14 @@ from dpbn.inference.contraction import Array, Scope, arrange
 from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
 from dpbn.inference.junction_tree import JunctionTree, junction_tree
-from dpbn.inference.model import Model
+from dpbn.inference.model import Model, root_ancestors
 from dpbn.inference.plan import STEP_CELLS, Plan, check_size
 from dpbn.inference.projection import Projection
 from dpbn.inference.shadows import Shadows
 
 TINY = 1e-200  # a total below this may have lost digits: the pass is repeated with scaling
 FLOOR = 1e-300
+LARGE_TREE = 30_000  # cells above which it pays to look for findings that cannot matter
 TOTAL_FACTOR = 10  # all cliques together may hold this many times the limit of one
 
 
@@ -83,6 +84,7 @@ class CalibratedTree:
         self.nodes = [Projection(tree.cliques[tree.home[v]], (v,), sizes) for v in range(len(sizes))]
         self._calibrate()
         self._shadows: Shadows | None = None
+        self._roots: list[int] | None = None
 
     def _calibrate(self) -> None:
         tree = self.tree
@@ -187,7 +189,7 @@ class CalibratedTree:
                 return None
             projection = Projection(tree.cliques[clique], _within(tree.cliques[clique], targets), self.model.sizes)
         assert clique is not None
-        update = self.collect(findings, clique)
+        update = self.collect(self._related(targets, findings), clique)
         table = projection.sum(update.tables[clique])
         total = np.add.reduce(table)
         if not total > 0:
@@ -197,6 +199,22 @@ class CalibratedTree:
             return table
         scope = _within(tree.cliques[clique], targets)
         return arrange(table.reshape(tuple(self.model.sizes[v] for v in scope)), scope, targets, self.model.sizes)
+
+    def _related(self, targets: Scope, findings: Findings) -> Findings:
+        """The findings that share ancestors with the targets; the others only have to be possible."""
+        if self.plan.cells < LARGE_TREE:
+            return findings
+        if self._roots is None:
+            self._roots = root_ancestors(self.model)
+        left = [*findings.hard, *findings.soft]
+        mine, left = _connected(self._roots, targets, left)
+        if not left:
+            return findings
+        while left:
+            group, left = _connected(self._roots, (left[0],), left)
+            if self.log_probability(_only(findings, group)) == -math.inf:
+                raise impossible(self.model, findings)
+        return _only(findings, mine)
 
     def work(self, targets: Scope, findings: Findings) -> int:
         """Cells touched by a query, with each clique visited counted as the cells it could have touched."""
@@ -253,6 +271,31 @@ class CalibratedTree:
                     stack.append((k, i))
         out /= total
         return shadows.split(out)
+
+
+def _connected(roots: list[int], start: Scope, candidates: list[int]) -> tuple[list[int], list[int]]:
+    """Candidates tied to `start` by shared ancestors, directly or through each other; and the rest."""
+    mask = 0
+    for v in start:
+        mask |= roots[v]
+    found: list[int] = []
+    left, size = candidates, -1
+    while len(found) != size:
+        size = len(found)
+        for v in left:
+            if roots[v] & mask:
+                mask |= roots[v]
+                found.append(v)
+        left = [v for v in left if v not in found]
+    return found, left
+
+
+def _only(findings: Findings, variables: list[int]) -> Findings:
+    chosen = set(variables)
+    return Findings(
+        {v: code for v, code in findings.hard.items() if v in chosen},
+        {v: likelihood for v, likelihood in findings.soft.items() if v in chosen},
+    )
 
 
 def _within(clique: Scope, variables: Scope) -> Scope:

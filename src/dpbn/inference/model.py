@@ -37,6 +37,18 @@ class Model:
         return self.cpts[node][tuple(hard.get(v, slice(None)) for v in scope)]
 
 
+def root_ancestors(model: Model) -> list[int]:
+    """For each node the mask of its ancestors without parents; nodes that share none are independent a priori."""
+    position = model.vocabulary.positions
+    roots = [0] * len(model.sizes)
+    for name in model.structure.dag.order:
+        v = position[name]
+        roots[v] = 0 if model.parents[v] else 1 << v
+        for parent in model.parents[v]:
+            roots[v] |= roots[parent]
+    return roots
+
+
 def model_of(source: Any) -> Model:
     """From a BayesianNetwork, or anything that carries one as `.network` (a release)."""
     network = source if isinstance(source, BayesianNetwork) else getattr(source, "network", None)

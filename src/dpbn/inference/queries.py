@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpbn.errors import QueryError, TooLargeError
 from dpbn.inference.answer import Answer
-from dpbn.inference.calibrated import CalibratedTree
+from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree
 from dpbn.inference.columns import column_codes, columns_of
 from dpbn.inference.elimination import EliminationEngine, impossible
 from dpbn.inference.evidence import Evidence, Findings
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 STRATEGIES = ("auto", "elimination", "junction-tree")
 
-LARGE_TREE = 30_000  # cells above which a question may be cheaper without the tree
 QUESTIONS_KEPT = 4096
+WORTH_A_PLAN = 4  # times a question is asked of a large tree before it gets a plan of its own
 
 
 class Inference:
@@ -57,7 +57,8 @@ class Inference:
         self._calibrated: CalibratedTree | None = None
         self._explanation: Explanation | None = None
         self._tree_refused = False
-        self._asked: dict[object, bool | None] = {}
+        self._asked: dict[object, int] = {}
+        self._cheaper: dict[object, bool] = {}
         self._predictor = Predictor(self._model, self.limit)
         self._sampler = Sampler(self._model, self.limit)
         self._error_bars: ErrorBars | None = None
@@ -113,18 +114,19 @@ class Inference:
         if self.strategy == "junction-tree" or tree.plan.cells < LARGE_TREE:
             return False
         key = (targets, findings.pattern)
-        if key not in self._asked:
-            if len(self._asked) >= QUESTIONS_KEPT:
-                self._asked.clear()
-            self._asked[key] = None  # the first time is not worth a plan
+        if key in self._cheaper:
+            return self._cheaper[key]
+        if len(self._asked) >= QUESTIONS_KEPT:
+            self._asked.clear()
+            self._cheaper.clear()
+        self._asked[key] = self._asked.get(key, 0) + 1
+        if self._asked[key] < WORTH_A_PLAN:
             return False
-        if self._asked[key] is None:
-            try:
-                plan = self._elimination.plan(targets, findings)
-                self._asked[key] = plan.work < tree.work(targets, findings)
-            except TooLargeError:
-                self._asked[key] = False
-        return bool(self._asked[key])
+        try:
+            self._cheaper[key] = self._elimination.plan(targets, findings).work < tree.work(targets, findings)
+        except TooLargeError:
+            self._cheaper[key] = False
+        return self._cheaper[key]
 
     def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
         """P(node | evidence) of every node; an observed node is certain of its state."""

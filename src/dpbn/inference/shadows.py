@@ -17,7 +17,7 @@ from dpbn.elimination import bits
 from dpbn.inference.contraction import Array
 from dpbn.inference.evidence import Findings
 from dpbn.inference.junction_tree import JunctionTree
-from dpbn.inference.model import Model
+from dpbn.inference.model import Model, root_ancestors
 from dpbn.inference.projection import VECTOR_WORK, Projection
 
 Index = NDArray[np.int64]
@@ -189,16 +189,11 @@ class Shadows:
         model = self.model
         position = model.vocabulary.positions
         order = [position[name] for name in model.structure.dag.order]
-        roots = [0] * len(order)
         descendants = [1 << v for v in range(len(order))]
-        for v in order:
-            roots[v] = 1 << v if not model.parents[v] else 0
-            for parent in model.parents[v]:
-                roots[v] |= roots[parent]
         for v in reversed(order):
             for parent in model.parents[v]:
                 descendants[parent] |= descendants[v]
-        return roots, descendants
+        return root_ancestors(model), descendants
 
     def split(self, values: Array) -> list[Array]:
         """One array per node, in node order."""
