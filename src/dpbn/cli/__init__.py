@@ -30,6 +30,7 @@ COMMANDS = {
     "ledger": ("dpbn.cli.ledger", "Open, show and check the privacy ledger."),
     "evaluate": ("dpbn.cli.evaluate", "Compare methods on simulated data, one row per run."),
     "reproduce": ("dpbn.cli.evaluate", "Run the ICML 2020 paper's evaluation again and say what reproduces."),
+    "audit": ("dpbn.cli.audit", "Audit the guarantee as a black box; broken mechanisms must be caught."),
 }
 # package -> the extra that brings it
 EXTRAS = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpbn.cli.shared import json_option, print_json, print_table
+from dpbn.cli.shared import json_option, print_json, print_table, working
 
 
 @click.command()
@@ -47,15 +47,16 @@ def plan(
     from dpbn.workload import read_workload
 
     public = dpbn.load_structure(structure)
-    forecast = dpbn.plan(
-        public,
-        epsilon,
-        rows,
-        guess=load_model(guess) if guess else None,
-        workload=read_workload(workload, public) if workload else None,
-        **choices,
-    )
-    wanted = forecast.epsilon_for(wanted_error) if wanted_error is not None else None
+    with working("simulating releases"):
+        forecast = dpbn.plan(
+            public,
+            epsilon,
+            rows,
+            guess=load_model(guess) if guess else None,
+            workload=read_workload(workload, public) if workload else None,
+            **choices,
+        )
+        wanted = forecast.epsilon_for(wanted_error) if wanted_error is not None else None
     if plot:
         forecast.plot(plot)
     if as_json:
