@@ -55,7 +55,13 @@ $(VENV)/.bench: $(VENV)/.dev
 bench-count: $(VENV)/.bench  ## counting against mbi, polars and DuckDB, ratios in one run
 	$(BIN)/python benchmarks/count.py
 
+reference: $(VENV)/.dev  ## write docs/reference from the code
+	$(BIN)/python scripts/reference.py
+
+docs: reference  ## build the documentation into site/
+	$(BIN)/python -m mkdocs build --strict
+
 clean:  ## remove the environment and what was made
 	rm -rf $(VENV) .venv-ibis out site build
 
-.PHONY: help demo lint test bench-formats audit system-packages test-ibis bench-count clean bench-inference
+.PHONY: help demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference

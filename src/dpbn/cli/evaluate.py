@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpbn.cli.shared import print_table
+from dpbn.cli.shared import json_option, print_json, print_table
 
 
 class Several(click.ParamType):
@@ -40,16 +41,33 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @click.command()
-@click.option("--networks", type=Several(str), default="asia,sachs,child,alarm", show_default=True)
-@click.option("--methods", type=Several(str), default="uniform,icml2020,optimized", show_default=True)
-@click.option("--epsilons", type=Several(float), default="1,1.5,2,2.5,3", show_default=True)
+@click.option(
+    "--networks", type=Several(str), default="asia,sachs,child,alarm", show_default=True, help="Known networks."
+)
+@click.option(
+    "--methods", type=Several(str), default="uniform,icml2020,optimized", show_default=True, help="What to compare."
+)
+@click.option("--epsilons", type=Several(float), default="1,1.5,2,2.5,3", show_default=True, help="Budgets.")
 @click.option("--rows", type=Several(int), default="10000", show_default=True, help="Records per simulated table.")
-@click.option("--runs", type=int, default=10, show_default=True)
+@click.option("--runs", type=int, default=10, show_default=True, help="Simulated tables, one release of each.")
 @click.option("--queries", type=int, default=20, show_default=True, help="Queries, and as many MAP questions, per run.")
-@click.option("--against", type=click.Choice(["true", "exact"]), default="true", show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--against",
+    type=click.Choice(["true", "exact"]),
+    default="true",
+    show_default=True,
+    help="Judge: the true network, or the table's frequencies.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
 @click.option("--processes", type=int, default=None, help="Default: one per core.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), default="results.parquet", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    default="results.parquet",
+    show_default=True,
+    help="One row per run.",
+)
 @click.option(
     "--standing",
     type=click.Path(file_okay=False),
@@ -57,7 +75,8 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     help="Folder: run the standing comparison "
     "instead (all methods and baselines, budget savings, scaling) and write comparison.md and .html there.",
 )
-def evaluate(output: str, processes: int | None, standing: str | None, **grid: Any) -> None:
+@json_option
+def evaluate(output: str, processes: int | None, standing: str | None, as_json: bool, **grid: Any) -> None:
     """Compare methods on data simulated from known networks.
 
     One row per network, method, epsilon, rows and run, in Parquet or CSV by the ending of OUTPUT. Every method
@@ -80,6 +99,9 @@ def evaluate(output: str, processes: int | None, standing: str | None, **grid: A
         rows = run(Grid(**grid), output, processes=processes, progress=progress)
     shown = ("row", "weighted", "joint_kl", "query", "map_accuracy", "seconds")
     table = summary(rows)
+    if as_json:
+        print_json(json.loads(table.to_json(orient="records")))
+        return
     print_table(
         ["network", "rows", "epsilon", "method", *shown, "runs"],
         [
@@ -105,12 +127,20 @@ def _standing(folder: str, results: str, processes: int, runs: int, seed: int) -
 @click.command()
 @click.option("--quick", is_flag=True, help="A few runs only: minutes instead of a coffee.")
 @click.option("--runs", type=int, default=None, help="Default: the paper's 10, or 3 with --quick.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
 @click.option("--processes", type=int, default=None, help="Default: one per core.")
-@click.option("-o", "--output", type=click.Path(file_okay=False), default="reproduction", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False),
+    default="reproduction",
+    show_default=True,
+    help="Folder for pages and figures.",
+)
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Default: results.parquet in OUTPUT.")
+@json_option
 def reproduce(
-    quick: bool, runs: int | None, seed: int, processes: int | None, output: str, results: str | None
+    quick: bool, runs: int | None, seed: int, processes: int | None, output: str, results: str | None, as_json: bool
 ) -> None:
     """Run the ICML 2020 paper's evaluation: 16 panels, both tables, its claims.
 
@@ -139,7 +169,11 @@ def reproduce(
             progress=progress,
         )
     rows = [tuple(cell.replace("**", "") for cell in claim.cells) for claim in found.claims]
-    print_table(["claim", "paper", "Algorithm 1", "reproduces", "optimized", "holds for it"], rows)
+    names = ["claim", "paper", "Algorithm 1", "reproduces", "optimized", "holds for it"]
+    if as_json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    print_table(names, rows)
     click.echo(f"{found.markdown} and {found.html.name}", err=True)
 
 
