@@ -32,8 +32,8 @@ LAYERS = [
     ["release", "statement"],
     ["uncertainty"],
     ["learning"],
-    ["evaluate", "audit"],
-    ["display", "report", "sklearn", "web", "cli", "__init__"],
+    ["evaluate", "audit", "__init__"],
+    ["display", "report", "sklearn", "web", "cli"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -73,6 +73,12 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert "fonts.googleapis" not in page and "cdn" not in page.lower()
 
 
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert f": {page.relative_to(ROOT / 'docs')}\n" in navigation, f"{page.name} is in no menu of mkdocs.yml"
+
+
 def test_links_inside_the_repository_exist():
     for page in pages():
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
