@@ -74,9 +74,9 @@ def _plain_ticks(axis: Any) -> None:
     from matplotlib import ticker
 
     low, high = axis.get_view_interval()
-    steps = (1.0, 2.0, 5.0) if high / low < 200 else (1.0,)
+    steps = (1.0, 2.0, 5.0) if high / low < 150 else (1.0,)
     axis.set_major_locator(ticker.LogLocator(subs=steps, numticks=12))
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}" if value < 1e4 else f"{value:.0e}"))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}" if value < 1e4 else f"10^{np.log10(value):g}"))
     axis.set_minor_locator(ticker.NullLocator())
 
 
@@ -123,6 +123,7 @@ def curves(
                 _line(axis, table[table["network"] == network], method, across, measure)
             if logarithmic:
                 axis.set_xscale("log")
+                _plain_ticks(axis.xaxis)
             axis.set_yscale("log")
             _plain_ticks(axis.yaxis)
             if i == 0:
@@ -152,7 +153,7 @@ def saving_plot(found: Sequence[Saving], path: Path, *, network: str, epsilon: f
             saving = next((s for s in mine if s.method == method and s.measure == measure), None)
             if saving is None:
                 continue
-            height = place + (k - (len(measures) - 1) / 2) * 0.16
+            height = place - (k - (len(measures) - 1) / 2) * 0.16  # from above, as in the legend
             low, high = (saving.factor if np.isnan(v) else v for v in (saving.low, saving.high))
             axis.errorbar(
                 saving.factor, height, xerr=[[max(saving.factor - low, 0)], [max(high - saving.factor, 0)]],
@@ -160,7 +161,7 @@ def saving_plot(found: Sequence[Saving], path: Path, *, network: str, epsilon: f
                 fillstyle="none" if saving.bound else "full", label=LABELS.get(measure, measure) if not place else None,
             )  # fmt: skip
     axis.axvline(1.0, color="#333333", linewidth=1, linestyle="--")
-    axis.annotate("D-Ind", (1.0, len(methods) - 0.45), ha="center", va="bottom", fontsize=9, annotation_clip=False)
+    axis.annotate("D-Ind", (1.0, len(methods) - 0.38), ha="center", va="bottom", fontsize=9, annotation_clip=False)
     axis.set_xscale("log")
     axis.set_ylim(-0.6, len(methods) - 0.4)
     axis.set_yticks(range(len(methods)), [_title(m) for m in methods])

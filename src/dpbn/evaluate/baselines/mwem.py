@@ -5,8 +5,9 @@ Guarantee: epsilon-DP: a noisy total (5 % of epsilon), then T rounds, half of ea
 Sensitivity: a cell's error changes by at most 1 when a record comes or goes, so the exponential mechanism runs at
 sensitivity 1 over all family cells; the table of the chosen cell is then measured whole, its cells being disjoint.
 Source: Hardt, Ligett, McSherry, "A simple and practical algorithm for differentially private data release" (NIPS 2012),
-with its refinements: whole marginals measured at once, all past measurements replayed every round. The average over
-rounds is the output. The table has one cell per point of the domain: small networks only.
+with its refinements: whole marginals measured at once, all past measurements replayed every round; the last iterate is
+the output (the average over rounds, which the analysis uses, errs more). The table has one cell per point of the
+domain: small networks only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CELL_UPDATES = 5e7  # the more replays the closer to the measurements; large dom
 
 
 def learn_mwem(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
-    """Select, measure, reweight; return the mean of the iterates."""
+    """Select, measure, reweight; return the last iterate."""
     nodes, schema = structure.nodes, structure.schema
     cells = schema.cells(nodes)
     if cells > MOST_CELLS:
@@ -42,7 +43,6 @@ def learn_mwem(structure: Structure, source: CountSource, epsilon: float, seed: 
 
     replays = int(np.clip(CELL_UPDATES / (cells * ROUNDS), 20, 100))
     joint = np.full(schema.shape(nodes), total / cells)
-    mean = np.zeros_like(joint)
     measured: list[tuple[Names, Array]] = []
     for _ in range(ROUNDS):
         errors = [np.abs(counts[names] - project(joint, nodes, names)).ravel() for names in wanted]
@@ -53,8 +53,7 @@ def learn_mwem(structure: Structure, source: CountSource, epsilon: float, seed: 
                 gap = noisy - project(joint, nodes, names)
                 joint = joint * spread(np.exp(np.clip(gap / (2.0 * total), -20.0, 20.0)), names, nodes)
                 joint *= total / joint.sum()
-        mean += joint / ROUNDS
-    return cpts_from_tables(structure, {n: project(mean, nodes, names) for n, names in families(structure).items()})
+    return cpts_from_tables(structure, {n: project(joint, nodes, names) for n, names in families(structure).items()})
 
 
 def _exponential(scores: Array, sizes: list[int], epsilon: float, generator: np.random.Generator) -> int:
