@@ -10,7 +10,6 @@ from dpbn.errors import InputError
 from dpbn.evaluate import experiments
 from dpbn.evaluate.experiments import Grid, Task, perform, run
 from dpbn.evaluate.measures import MEASURES, Reference, divergence
-from dpbn.evaluate.paper_bounds import error_bounds
 from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.evaluate.results import key, read_rows, standard_error, summary, write_rows
 from dpbn.evaluate.source import SimulatedSource
@@ -141,16 +140,6 @@ def test_reference_against_itself_and_against_enumeration():
 
 def test_divergence_by_hand():
     assert divergence(np.array([1.0, 0.0]), np.array([0.5, 0.5]), 0.0) == pytest.approx(math.log(2))
-
-
-def test_bounds_by_hand():
-    network = load_network("cancer")  # Pollution, Smoker -> Cancer -> Xray, Dyspnoea: eta = 5, width 2, binary
-    other = BayesianNetwork(network.structure, {n: np.full_like(network.cpt(n), 0.5) for n in network.nodes})
-    cells = np.concatenate([network.cpt(n).ravel() for n in network.nodes])
-    bounds = error_bounds(network, other)
-    assert bounds.upper == pytest.approx(2 * 5 * 2**2 * np.abs(cells - 0.5).max())
-    assert bounds.lower == pytest.approx(2 * np.abs(cells - 0.5).min() * cells.min() ** 3)
-    assert bounds.normalised(bounds.upper) == pytest.approx(1.0)
 
 
 def test_simulated_source_counts_like_hand_counting():

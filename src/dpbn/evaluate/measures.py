@@ -12,7 +12,7 @@ Columns (P reference, P~ learned, mixed with a little uniform before logarithms)
   `query_kl`         KL(P || P~) of a query's answer, mean
   `query_kl_printed` KL(P~ || P) of a query's answer, mean
   `map_accuracy`     rho: the share of MAP questions answered with the reference's assignment
-  `mu`               (L1 - LB) / (UB - LB) of the paper's bounds, mean over queries
+  `mu`               (L1 - LB) / (UB - LB) of the paper's bounds, mean over queries; 0 without any error
 
 Where the learned network calls the evidence impossible, its answer counts as uniform and its MAP as wrong.
 """
@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from dpbn.errors import ImpossibleEvidenceError
 from dpbn.evaluate import metrics
-from dpbn.evaluate.paper_bounds import error_bounds
 from dpbn.evaluate.questions import Questions
 from dpbn.inference import Inference
+from dpbn.inference.bounds import error_bounds
 from dpbn.network import BayesianNetwork
 from dpbn.workload import Query
 
@@ -89,7 +89,7 @@ class Reference:
             absolute.append(error)
             forward.append(divergence(true, found))
             printed.append(divergence(found, true))
-            normalised.append(bounds.normalised(error))
+            normalised.append(bounds.normalised(error) if bounds.upper > bounds.lower else 0.0)
         conditional = np.array([bool(query.evidence) for query in self.questions.queries])
         errors = np.array(absolute)
         return {

@@ -28,8 +28,8 @@ class Baseline:
 
 
 BASELINES: Mapping[str, Baseline] = {
-    "fourier": Baseline("Laplace in the Fourier domain (Zhang et al. 2016)", learn_fourier, "ε-DP"),
-    "privbayes": Baseline("PrivBayes' noisy conditionals, structure given", learn_privbayes, "ε-DP"),
+    "fourier": Baseline("Fourier-domain Laplace (Zhang 2016)", learn_fourier, "ε-DP"),
+    "privbayes": Baseline("PrivBayes, structure given", learn_privbayes, "ε-DP"),
     "priview": Baseline("PriView, pairwise views", learn_priview, "ε-DP"),
     "mwem": Baseline("MWEM", learn_mwem, "ε-DP"),
     "hdmm": Baseline("HDMM, marginal strategies", learn_hdmm, "ε-DP"),
