@@ -63,6 +63,14 @@ def test_what_cannot_run_says_why(name):
         BASELINES[name].learn(alarm.structure, source, 1.0, 0)
 
 
+@pytest.mark.parametrize("name", sorted(BASELINES))
+def test_every_baseline_documents_itself(name):
+    told = BASELINES[name].description
+    assert set(told) == {"what", "Output", "Guarantee", "Sensitivity", "Source"}
+    assert "DP" in told["Guarantee"]
+    assert all(len(text) > 20 for text in told.values())
+
+
 def test_overspending_is_refused_by_the_accountant():
     with pytest.raises(PrivacyError):
         measure_tables(experiment_curator(SOURCE, 1.0, 0), {("asia",): 0.6, ("smoke",): 0.6})

@@ -107,13 +107,13 @@ def test_comparison_page(tmp_path):
 
 def test_pages_escape_what_they_are_given(tmp_path):
     blocks = [
-        Heading("A <b>", 1), Text("x < y & **z** `code`"), Points(("<script>",)), Table(("a|b",), (("<td>",),)),
+        Heading("A <b>", 1), Text("x < y & **z** `code` *so* 2 * 3 * 4"), Points(("<script>",)), Table(("a|b",), (("<td>",),)),
     ]  # fmt: skip
     markdown, html = write_pages(blocks, tmp_path, "page")
     assert "a\\|b" in markdown.read_text("utf-8")
     body = html.read_text("utf-8")
     assert "<script>" not in body
-    assert "<strong>z</strong> <code>code</code>" in body
+    assert "<strong>z</strong> <code>code</code> <em>so</em> 2 * 3 * 4" in body
 
 
 def test_random_networks_are_reproducible_and_bounded():

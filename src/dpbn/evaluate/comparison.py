@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpbn.evaluate.baselines import BASELINES
 from dpbn.evaluate.experiments import Grid, run
 from dpbn.evaluate.methods import METHODS
 from dpbn.evaluate.pages import Block, Figure, Heading, Points, Table, Text, write_pages
@@ -160,7 +161,13 @@ def _page(
             Figure(cost_plot(costs, figures / "cost"), "Seconds and memory of one learning against nodes and records"),
             _cost_table(costs),
         ]
-    return blocks
+    return [*blocks, Heading("The other systems"), Points(tuple(_described(name) for name in BASELINES))]
+
+
+def _described(name: str) -> str:
+    told = BASELINES[name].description
+    fields = " ".join(f"*{field}:* {told[field]}" for field in ("Output", "Guarantee", "Sensitivity", "Source"))
+    return f"**{BASELINES[name].title}** (`{name}`). {told['what']} {fields}"
 
 
 def _network_blocks(at: pandas.DataFrame, found: Sequence[Saving], network: str, figures: Path) -> list[Block]:

@@ -20,7 +20,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Text:
-    text: str  # may use `code` and **bold**
+    text: str  # may use `code`, **bold** and *emphasis*
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def _html(block: Block) -> str:
 def _inline(text: str) -> str:
     escaped = html.escape(text)
     escaped = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escaped)
+    escaped = re.sub(r"(?<![\w*])\*(?! )([^*`]+?)\*(?![\w*])", r"<em>\1</em>", escaped)
     return re.sub(r"`(.+?)`", r"<code>\1</code>", escaped)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from dpbn.evaluate.synthetic import random_network
 
 METHODS = ("uniform", "optimized")
-NODES, ROWS = (10, 30, 100, 300), (1_000, 10_000, 100_000, 1_000_000)
+NODES, ROWS = (10, 30, 100, 300, 1000), (1_000, 10_000, 100_000, 1_000_000)
 NODES_ROWS, ROWS_NODES = 10_000, 37  # rows while nodes vary; nodes while rows vary
 
 

@@ -6,6 +6,8 @@ Neighbours add or remove one record throughout. A size a baseline cannot do rais
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,6 +27,18 @@ class Baseline:
     title: str
     learn: Learner
     guarantee: str
+
+    @property
+    def description(self) -> dict[str, str]:
+        """What its file says: `what`, and the fields Output, Guarantee, Sensitivity, Source, as running text."""
+        text = sys.modules[self.learn.__module__].__doc__ or ""
+        parts = re.split(r"^(Output|Guarantee|Sensitivity|Source): ", text, flags=re.MULTILINE)
+        fields = dict(zip(parts[1::2], parts[2::2], strict=True))
+        return {"what": _running(parts[0]), **{name: _running(field) for name, field in fields.items()}}
+
+
+def _running(text: str) -> str:
+    return " ".join(text.split())
 
 
 BASELINES: Mapping[str, Baseline] = {
