@@ -31,6 +31,9 @@ test: lint system-packages test-ibis  ## lint, type-check and run the tests
 bench-formats: $(VENV)/.dev  ## time the readers against pgmpy, and sampling
 	$(BIN)/python benchmarks/formats.py
 
+bench-intervals: $(VENV)/.dev  ## coverage and width of intervals on simulated releases
+	$(BIN)/python benchmarks/intervals.py
+
 bench-inference: $(VENV)/.bench  ## time posteriors, queries, batches and MPE against pyAgrum
 	$(BIN)/python benchmarks/inference.py
 
@@ -64,4 +67,4 @@ docs: reference  ## build the documentation into site/
 clean:  ## remove the environment and what was made
 	rm -rf $(VENV) .venv-ibis out site build
 
-.PHONY: help demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference
+.PHONY: help demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals
