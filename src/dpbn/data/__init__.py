@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dpbn.data.matching import matchings
 from dpbn.data.packing import MAX_TABLE_CELLS, MAX_TOTAL_CELLS, check_sizes
 from dpbn.data.rows import Reader, Reading, RowSource
+from dpbn.data.sealed import sealed
 from dpbn.errors import InputError
 from dpbn.network import Structure
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_TABLE_CELLS", "MAX_TOTAL_CELLS", "check_sizes", "open_source"]
 
 
+@sealed
 def open_source(
     data: Any,
     structure: Structure,

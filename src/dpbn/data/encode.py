@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,7 +89,8 @@ def _encode_array(array: pa.Array, matching: Matching, out: Codes) -> None:
 
 
 def wrong_type(matching: Matching, kind: str) -> DataError:
-    return DataError(f"column {matching.column!r} must hold text, numbers or booleans, got type {kind}")
+    plain = re.split(r"[^a-zA-Z0-9_]", kind, maxsplit=1)[0]  # without fields or categories, which are values
+    return DataError(f"column {matching.column!r} must hold text, numbers or booleans, got type {plain}")
 
 
 def _encode_dictionary(array: pa.DictionaryArray, matching: Matching, out: Codes) -> None:

@@ -58,7 +58,7 @@ class ParquetReader:
         try:  # without pre-buffering only the pages of one batch are held, however large the row groups
             return pq.ParquetFile(file, read_dictionary=list(texts), pre_buffer=False)
         except (pa.ArrowException, OSError):
-            raise DataError(f"{file!r} must be a readable Parquet file") from None
+            raise DataError(f"{_shown(file)} must be a readable Parquet file") from None
 
     @property
     def columns(self) -> Sequence[str]:
@@ -70,7 +70,9 @@ class ParquetReader:
             stored = [name for name in names if name not in partitions]
             missing = [name for name in stored if name not in schema.names]
             if missing:
-                raise DataError(f"{file!r} must have the columns of the other files, got none named {missing[:10]}")
+                raise DataError(
+                    f"{_shown(file)} must have the columns of the other files, got none named {missing[:10]}"
+                )
             opened = self._open(file, [name for name in stored if _is_text(schema.field(name).type)])
             batches = opened.iter_batches(BATCH_ROWS, columns=stored, use_threads=True)
             try:
@@ -81,7 +83,9 @@ class ParquetReader:
                     }
                     yield Block(batch.num_rows, columns)
             except (pa.ArrowException, OSError):
-                raise DataError(f"{file!r} must be readable Parquet in every row group, got a damaged one") from None
+                raise DataError(
+                    f"{_shown(file)} must be readable Parquet in every row group, got a damaged one"
+                ) from None
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -92,6 +96,12 @@ def _partitions(file: str) -> dict[str, str]:
     """Columns held in the names of folders, as Hive and Spark write them."""
     pairs = (folder.partition("=") for folder in Path(file).parent.parts)
     return {unquote(key): unquote(value) for key, equals, value in pairs if key and equals}
+
+
+def _shown(file: str) -> str:
+    """The file's path for a message, without the values that folders named key=value hold."""
+    hidden = (part.partition("=")[0] + "=..." if "=" in part else part for part in Path(file).parent.parts)
+    return repr(str(Path(*hidden, Path(file).name)))
 
 
 def _constant(value: str, rows: int) -> Written:
@@ -120,7 +130,7 @@ class CsvReader:
         with self._open(self._files[0], None) as stream:
             self._columns = stream.schema.names
         if len(self._columns) == 1 and any(mark in self._columns[0] for mark in ";\t|"):
-            raise DataError(f"columns of {self._files[0]!r} must be separated by commas, got one column in all")
+            raise DataError(f"columns of {_shown(self._files[0])} must be separated by commas, got one column in all")
 
     @property
     def columns(self) -> Sequence[str]:
@@ -150,7 +160,9 @@ class CsvReader:
                 convert_options=convert,
             )
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError):
-            raise DataError(f"{file!r} must be a UTF-8 CSV file with a header line and the named columns") from None
+            raise DataError(
+                f"{_shown(file)} must be a UTF-8 CSV file with a header line and the named columns"
+            ) from None
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         for file in self._files:
@@ -160,8 +172,8 @@ class CsvReader:
                     for batch in stream:
                         yield Block(batch.num_rows, {name: Written(batch.column(name)) for name in names})
                 except (pa.ArrowInvalid, OSError):  # its message may quote a line
-                    raise DataError(f"{file!r} must be UTF-8 text throughout") from None
+                    raise DataError(f"{_shown(file)} must be UTF-8 text throughout") from None
             if broken:
                 raise DataError(
-                    f"lines of {file!r} must have as many fields as its header, got {len(broken)} that have not"
+                    f"lines of {_shown(file)} must have as many fields as its header, got {len(broken)} that have not"
                 )

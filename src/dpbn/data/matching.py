@@ -27,6 +27,8 @@ _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?\d+")
 
+_LONGEST_NUMBER = 1000  # Python refuses to read integers of several thousand digits; longer text is text
+
 POLICIES = ("error", "drop", "catch_all")
 
 
@@ -54,7 +56,7 @@ class Matching:
         """Labels that are decimal numbers; whole ones are kept as exact integers."""
         found: dict[int | float, int] = {}
         for code, state in enumerate(self.variable.states):
-            if not _DECIMAL.fullmatch(state):
+            if len(state) >= _LONGEST_NUMBER or not _DECIMAL.fullmatch(state):
                 continue
             number = int(state) if _WHOLE.fullmatch(state) else float(state)
             if isinstance(number, float) and number.is_integer():
@@ -83,19 +85,20 @@ class Matching:
         if isinstance(value, str):
             return self.texts.get(value)
         try:
-            number = int(value) if isinstance(value, (int, np.integer)) else float(value)
+            number = int(value) if isinstance(value, (int, np.integer)) else _as_float(value)
         except (TypeError, ValueError):
             return None
         if isinstance(number, float) and math.isnan(number):
             return None
         if self.cuts is not None:
-            return int(np.searchsorted(self.cuts, float(number), side="right"))
+            return int(np.searchsorted(self.cuts, _as_float(number), side="right"))
         return self.numbers.get(number)
 
     def written(self, field: str) -> int | None:
         """The code of a field of a text file, which has no types: as text first, then as what it is written like."""
         plain = field.strip()
-        number = float(plain) if _DECIMAL.fullmatch(plain) or _INFINITE.fullmatch(plain) else None
+        numeric = len(plain) < _LONGEST_NUMBER and (_DECIMAL.fullmatch(plain) or _INFINITE.fullmatch(plain))
+        number = float(plain) if numeric else None
         if number is not None and self.cuts is not None:
             return self.code(number)
         if field in self.texts:
@@ -105,6 +108,13 @@ class Matching:
         if field.lower() in ("true", "false"):
             return self.code(field.lower() == "true")
         return None
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number or fraction beyond every float
+        return math.inf if value > 0 else -math.inf
 
 
 def matchings(schema: Schema, on_unknown: str) -> tuple[Matching, ...]:

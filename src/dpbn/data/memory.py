@@ -54,7 +54,7 @@ class _Columns(dict[str, Any]):
 def _from_pandas(series: pandas.Series) -> Any:
     try:
         return pa.array(series, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return series.to_numpy(dtype=object)  # values of several kinds in one column
 
 

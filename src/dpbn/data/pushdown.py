@@ -22,6 +22,7 @@ from dpbn.data.encode import wrong_type
 from dpbn.data.matching import Matching
 from dpbn.data.packing import Group, Names, Table, checked_sets, pack, spread
 from dpbn.data.rows import Reading
+from dpbn.data.sealed import sealed
 from dpbn.errors import DataError, MissingExtraError, PrivacyError
 
 GROUP_CELLS = 1 << 14  # a scan costs more than cells do: larger groups than in memory
@@ -53,6 +54,7 @@ class PushdownSource:
         self._frame = frame.select(*columns)
         self._checked = False
 
+    @sealed
     def counts(self, sets: Sequence[Names]) -> Mapping[Names, Table]:
         """Contingency tables over `sets`, axes in the order of the names."""
         sets = checked_sets(self._reading.schema, sets)

@@ -13,6 +13,7 @@ from dpbn.data.encode import Codes, code_dtype, encode, unknown_mark
 from dpbn.data.kernel import Tally
 from dpbn.data.matching import Matching
 from dpbn.data.packing import Names, Table, checked_sets, pack, spread
+from dpbn.data.sealed import sealed
 from dpbn.data.units import UnitBound
 from dpbn.domain import Schema
 from dpbn.errors import DataError
@@ -96,10 +97,12 @@ class RowSource:
         self._kept: tuple[Codes, ...] | None = None
         self._positions = {name: position for position, name in enumerate(reading.schema.names)}
 
+    @sealed
     def counts(self, sets: Sequence[Names]) -> Mapping[Names, Table]:
         """Contingency tables over `sets`, axes in the order of the names."""
         return self._count(sets, lambda codes: codes)
 
+    @sealed
     def sampled_counts(self, sets: Sequence[Names], keep: Callable[[int], NDArray[np.bool_]]) -> Mapping[Names, Table]:
         """Counts over one sample of the records that count at all: `keep(rows)` is asked once per block."""
         return self._count(sets, lambda codes: np.compress(keep(codes.shape[1]), codes, axis=1))
