@@ -77,7 +77,10 @@ def test_broken_http_is_refused(asia: dpbn.Release) -> None:
 
 def test_overload_is_answered_with_503(alarm: dpbn.Release) -> None:
     """One waiting place, many questions at once: each is answered or told to come back; later all is well."""
-    with running(alarm, limits=Limits(waiting=1)) as address, httpx.Client(base_url=address) as client:
+    with (
+        running(alarm, limits=Limits(waiting=1, at_once_seconds=0)) as address,
+        httpx.Client(base_url=address) as client,
+    ):
         nodes = alarm.network.nodes
 
         def post(i: int) -> httpx.Response:
@@ -99,6 +102,10 @@ def test_too_many_connections_are_answered_with_503(asia: dpbn.Release) -> None:
         held = [_connect(address) for _ in range(6)]
         time.sleep(0.2)
         assert httpx.get(f"{address}/api/release").status_code == 503
+        held[0].sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert held[0].recv(64).startswith(b"HTTP/1.1 200")  # who came first is still served
+        held[5].sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert held[5].recv(64).startswith(b"HTTP/1.1 503")
         for connection in held:
             connection.close()
         time.sleep(0.2)
@@ -163,3 +170,23 @@ def test_the_web_never_imports_the_data_layer() -> None:
     )
     source = str(Path(dpbn.__file__).parents[1])
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={**os.environ, "PYTHONPATH": source})
+
+
+def test_a_short_load_has_no_errors() -> None:
+    """The benchmark itself, for two seconds: no figure is asserted, only that nothing fails and a crowd is told."""
+    folder = Path(__file__).parents[2] / "benchmarks"
+    code = "import sys, json; sys.path.insert(0, sys.argv[1]); import web; print(json.dumps(web.run('asia', 8, 2.0, 300)))"
+    source = str(Path(dpbn.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": source},
+        check=True,
+    )
+    result = json.loads(done.stdout)
+    assert set(result["load"]["statuses"]) == {"200"} and result["load"]["broken_connections"] == 0
+    burst = result["burst_of_connections"]
+    assert burst["broken"] == 0 and burst["200"] > 0 and burst["503"] > 0
+    assert set(result["after_the_burst"]) == {"200"}

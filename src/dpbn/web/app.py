@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -38,6 +37,8 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+
+_RAW_SECURITY_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 def build_app(
@@ -149,20 +150,20 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
-                    headers[name] = value
-                headers.setdefault("Cache-Control", "no-store")
+                headers = [*message.get("headers", ()), *_RAW_SECURITY_HEADERS]
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append((b"cache-control", b"no-store"))
+                message["headers"] = headers
             await send(message)
 
-        if self._hosts is not None and _host_name(Request(scope)) not in self._hosts:
+        if self._hosts is not None and _host_name(scope) not in self._hosts:
             refused = problems.problem(421, "wrong-host", "This server does not answer to that host name")
             await refused(scope, receive, guarded)
             return
         await self._app(scope, receive, guarded)
 
 
-def _host_name(request: Request) -> str:
+def _host_name(scope: Scope) -> str:
     """The Host header without its port."""
-    host = request.headers.get("host", "").lower()
+    host: str = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1").lower()
     return host.partition("]")[0].lstrip("[") if host.startswith("[") else host.rpartition(":")[0] or host

@@ -21,8 +21,9 @@ class Limits:
     body_bytes: int = 256 * 1024
     body_seconds: float = 10.0
     connection_seconds: float = 30.0
-    connections: int = 512
+    connections: int = 256
     remembered: int = 2048
+    at_once_seconds: float = 0.003  # a network that answers faster is asked on the spot: a thread would cost more
 
 
 class OverloadedError(Exception):
@@ -62,24 +63,33 @@ class Memory:
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
         self._coming: dict[Hashable, asyncio.Task[bytes]] = {}
 
-    async def get(self, key: Hashable, compute: Callable[[], Awaitable[bytes]]) -> bytes:
-        if key in self._answers:
+    def recall(self, key: Hashable) -> bytes | None:
+        answer = self._answers.get(key)
+        if answer is not None:
             self._answers.move_to_end(key)
-            return self._answers[key]
+        return answer
+
+    def store(self, key: Hashable, answer: bytes) -> bytes:
+        self._answers[key] = answer
+        while len(self._answers) > self._size:
+            self._answers.popitem(last=False)
+        return answer
+
+    async def get(self, key: Hashable, compute: Callable[[], Awaitable[bytes]]) -> bytes:
+        answer = self.recall(key)
+        if answer is not None:
+            return answer
         task = self._coming.get(key)
         if task is None:
             task = asyncio.ensure_future(_awaited(compute))
             self._coming[key] = task
-            task.add_done_callback(lambda done: self._store(key, done))
+            task.add_done_callback(lambda done: self._done(key, done))
         return await asyncio.shield(task)
 
-    def _store(self, key: Hashable, task: asyncio.Task[bytes]) -> None:
+    def _done(self, key: Hashable, task: asyncio.Task[bytes]) -> None:
         self._coming.pop(key, None)
-        if task.cancelled() or task.exception() is not None or self._size < 1:
-            return
-        self._answers[key] = task.result()
-        while len(self._answers) > self._size:
-            self._answers.popitem(last=False)
+        if not task.cancelled() and task.exception() is None:
+            self.store(key, task.result())
 
 
 async def _awaited(compute: Callable[[], Awaitable[bytes]]) -> bytes:

@@ -7,13 +7,14 @@ import socket
 from collections.abc import Callable
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dpbn.errors import InputError
 from dpbn.release import Release
-from dpbn.web.app import build_app
+from dpbn.web.app import Guard, build_app
 from dpbn.web.limits import Limits
+from dpbn.web.problems import problem
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -22,13 +23,16 @@ class ImpatientProtocol(H11Protocol):
     """HTTP/1.1 where a connection that stays in one place too long is cut.
 
     uvicorn waits for ever for the rest of a request's head and for a client to read its answer. Here every
-    connection must finish its head, and then its request, within `connection_seconds` each.
+    connection must finish its head, and then its request, within `seconds` each. Connections above `most` are told
+    to come back; those that were there before are still served (uvicorn's own limit would refuse them too).
     """
 
-    seconds = 30.0
+    seconds, most = 30.0, 256
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > self.most:
+            self.app = crowded
         self._place = self._where()
         self._watch = self.loop.call_later(self.seconds, self._look)
 
@@ -48,17 +52,22 @@ class ImpatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
 
+async def crowded(scope: Scope, receive: Receive, send: Send) -> None:
+    """The answer to a connection too many."""
+    refusal = problem(503, "overloaded", "Too many connections are open", close=True)
+    await Guard(refusal, None)(scope, receive, send)
+
+
 def configuration(app: ASGIApp, limits: Limits) -> uvicorn.Config:
     """How uvicorn runs the explorer: bounded connections, no access log, nothing about itself in the answers."""
     return uvicorn.Config(
         app,
-        http=type("Protocol", (ImpatientProtocol,), {"seconds": limits.connection_seconds}),
+        http=type("Protocol", (ImpatientProtocol,), {"seconds": limits.connection_seconds, "most": limits.connections}),
         ws="none",
         loop="asyncio",
-        log_level="warning",
+        log_level="error",
         access_log=False,
         server_header=False,
-        limit_concurrency=limits.connections,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=16 * 1024,
