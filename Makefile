@@ -55,6 +55,9 @@ $(VENV)/.bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
+bench-web: $(VENV)/.dev  ## 50 clients on the explorer for a minute: latencies, errors, memory, overload
+	$(BIN)/python benchmarks/web.py
+
 bench-count: $(VENV)/.bench  ## counting against mbi, polars and DuckDB, ratios in one run
 	$(BIN)/python benchmarks/count.py
 
@@ -67,4 +70,4 @@ docs: reference  ## build the documentation into site/
 clean:  ## remove the environment and what was made
 	rm -rf $(VENV) .venv-ibis out site build
 
-.PHONY: help demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals
+.PHONY: help bench-web demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,6 +16,7 @@ from starlette.testclient import TestClient
 import dpbn
 from dpbn.errors import MissingExtraError
 from dpbn.inference import Inference
+from dpbn.support import supports
 from dpbn.web import create_app
 from dpbn.web.app import SECURITY_HEADERS
 from dpbn.web.limits import Limits
@@ -55,6 +58,38 @@ def test_other_questions_are_the_librarys(client: TestClient, asia: dpbn.Release
     probability = client.post("/api/probability", json={"evidence": evidence}).json()
     _valid(client, "Probability", probability)
     assert probability["probability"] == pytest.approx(ask.probability(evidence))
+
+
+def test_error_bars_are_the_librarys(client: TestClient, asia: dpbn.Release) -> None:
+    ask, evidence = Inference(asia), {"dysp": "yes"}
+    found = client.post("/api/intervals", json={"evidence": evidence, "level": 0.5}).json()
+    _valid(client, "Intervals", found)
+    for node, bars in ask.intervals(evidence).items():
+        for part in ("total", "privacy", "sampling"):
+            low, high = bars.interval(0.5, part)
+            assert found["intervals"][node][part] == [pytest.approx(pair) for pair in zip(low, high, strict=True)]
+    best = ask.mpe(evidence)[0]
+    judged = client.post("/api/stability", json={"evidence": evidence, "assignment": best}).json()
+    _valid(client, "Stability", judged)
+    assert judged["stability"] == ask.stability(best, evidence)
+    assert client.post("/api/stability", json={"evidence": evidence}).status_code == 422  # nothing to judge
+
+
+def test_a_release_without_noise_has_no_error_bars() -> None:
+    network = dpbn.load_network("asia")
+    release = dpbn.learn(network.sample(100, seed=0), network.structure, epsilon=1.0, method="exact")
+    with TestClient(create_app(release)) as client:
+        view = client.get("/api/release").json()
+        assert view["offers"] == {"intervals": bool(release.measurements)} == {"intervals": False}
+        assert client.post("/api/intervals", json={}).status_code == 422
+
+
+def test_weak_rows_are_counted(client: TestClient, asia: dpbn.Release) -> None:
+    view = client.get("/api/release").json()
+    support = supports(asia.structure, asia.measurements)
+    assert {node["name"]: node["weak_rows"] for node in view["nodes"]} == {
+        node: int(its.below_floor.sum()) for node, its in support.items()
+    }
 
 
 def test_the_release_as_the_page_sees_it(client: TestClient, asia: dpbn.Release) -> None:
@@ -197,3 +232,12 @@ def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, asia: dpbn.
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingExtraError, match=r"dpbn\[web\]"):
         create_app(asia)
+
+
+def test_the_documentation_is_true(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "explorer.md").read_text()
+    for kind in ANSWERS:
+        assert f"/api/{kind}" in text
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "docs/explorer.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("[0.")

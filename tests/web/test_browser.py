@@ -13,11 +13,13 @@ import pytest
 import dpbn
 from dpbn.inference import Inference
 from dpbn.release import Release
+from dpbn.support import supports
 
 from .conftest import make_release, running
 from .hostile import hostile_labels, hostile_release
 
 Visit = Callable[..., Any]
+WITHOUT_BARS = "#%7B%22w%22:%22off%22%7D"  # a large network's error bars take long to prepare
 LOOK = "document.querySelector('#graph > g').getAttribute('transform')"
 
 
@@ -31,12 +33,16 @@ def _shown(page: Any) -> dict[str, float]:
         """[...document.querySelectorAll('#graph .state')].map(
             (row) => [row.getAttribute('aria-label').split(':')[0], row.querySelector('.value').textContent])"""
     )
-    return {name: {"<0.1": 0.05, ">99.9": 99.95}.get(text) or float(text) for name, text in rows}
+    return {name: _number(text) for name, text in rows}
 
 
-def _until(page: Any, expression: str) -> None:
+def _number(text: str) -> float:
+    return {"<0.1": 0.05, ">99.9": 99.95}.get(text) or float(text)
+
+
+def _until(page: Any, expression: str, seconds: float = 20) -> None:
     """Wait for a condition on the page; the page's own policy forbids waiting inside it with eval."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + seconds
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"never became true: {expression}"
         page.wait_for_timeout(20)
@@ -115,6 +121,38 @@ def test_most_probable_explanations(visit: Visit, alarm: Release, alarm_address:
     _until(page, "document.querySelectorAll('#best-answer th').length === 1")
     best = Inference(alarm).map(["CO"], {"BP": "LOW"})[0]
     assert page.locator("#best-answer td").text_content() == best["CO"]
+
+
+def test_error_bars_follow_the_answer(visit: Visit, alarm: Release, alarm_address: str) -> None:
+    page = visit(alarm_address)
+    _settled(page, lambda: _state(page, "BP LOW").click())
+    _until(page, "document.querySelectorAll('#graph .whisker.privacy[d]').length > 0", seconds=60)
+    bars = Inference(alarm).intervals({"BP": "LOW"})
+    low, high = bars["TPR"].interval(0.9)
+    for label, bottom, top in zip(alarm.network.states("TPR"), low, high, strict=True):
+        text = _state(page, f"TPR {label}").get_attribute("aria-label")
+        ends = re.search(r"interval (\S+) to (\S+),", text)
+        assert [_number(end) for end in ends.groups()] == pytest.approx([100 * bottom, 100 * top], abs=0.06)
+    drawn = "#graph .whisker.{}[d]"
+    assert page.locator(drawn.format("privacy")).count() == page.locator(drawn.format("sampling")).count() == 102
+    assert page.locator(drawn.format("total")).count() == 0
+    page.get_by_label("Total", exact=True).check()
+    assert page.locator(drawn.format("total")).count() == 102
+    page.get_by_label("No error bars").check()
+    assert page.locator("#graph .whisker[d]").count() == 0
+    weak = sum(support.below_floor.any() for support in supports(alarm.structure, alarm.measurements).values())
+    assert page.locator("#graph .weak").count() == weak > 0
+
+
+def test_explanations_carry_their_stability(visit: Visit, alarm: Release, alarm_address: str) -> None:
+    page = visit(alarm_address)
+    _settled(page, lambda: _state(page, "BP LOW").click())
+    page.get_by_label("All nodes (MPE)").check()
+    page.wait_for_selector("#best-answer .stability", timeout=60_000)
+    ask = Inference(alarm)
+    share = ask.stability(ask.mpe({"BP": "LOW"})[0], {"BP": "LOW"})
+    shown = page.locator("#best-answer .stability b").text_content().removesuffix(" %")
+    assert _number(shown) == pytest.approx(100 * share, abs=0.06)
 
 
 def test_a_link_reproduces_the_view(visit: Visit, alarm: Release, alarm_address: str) -> None:
@@ -209,7 +247,7 @@ def test_seventy_six_nodes_with_zoom_and_pan(visit: Visit) -> None:
     data = dpbn.BayesianNetwork(structure, cpts).sample(2000, seed=0)
     release = dpbn.learn(data, structure, epsilon=5.0, method="uniform")
     with running(release) as address:
-        page = visit(address)
+        page = visit(f"{address}/{WITHOUT_BARS}")
         assert page.locator("#graph .node").count() == 76
         fit = page.evaluate(LOOK)
         page.mouse.move(500, 400)
@@ -259,7 +297,7 @@ def test_two_hundred_hostile_labels_stay_text(visit: Visit) -> None:
     labels = hostile_labels()
     assert len(labels) >= 200
     with running(hostile_release(labels), name=labels[0]) as address:
-        page = visit(address)
+        page = visit(f"{address}/{WITHOUT_BARS}")
         assert page.locator("#graph .node").count() == len(labels)
         rows = page.locator('#graph [role="button"]')
         for index in (0, 3, 7):

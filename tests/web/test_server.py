@@ -175,7 +175,9 @@ def test_the_web_never_imports_the_data_layer() -> None:
 def test_a_short_load_has_no_errors() -> None:
     """The benchmark itself, for two seconds: no figure is asserted, only that nothing fails and a crowd is told."""
     folder = Path(__file__).parents[2] / "benchmarks"
-    code = "import sys, json; sys.path.insert(0, sys.argv[1]); import web; print(json.dumps(web.run('asia', 8, 2.0, 300)))"
+    code = (
+        "import sys, json; sys.path.insert(0, sys.argv[1]); import web; print(json.dumps(web.run('asia', 8, 2.0, 300)))"
+    )
     source = str(Path(dpbn.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder)],

@@ -42,15 +42,23 @@ _RAW_SECURITY_HEADERS = [(name.lower().encode(), value.encode()) for name, value
 
 
 def build_app(
-    release: Release, *, name: str = "release", limits: Limits | None = None, hosts: Sequence[str] | None = None
+    release: Release,
+    *,
+    name: str = "release",
+    limits: Limits | None = None,
+    hosts: Sequence[str] | None = None,
+    prepare: bool = False,
 ) -> ASGIApp:
-    """The explorer and its API over one release."""
+    """The explorer and its API over one release; `prepare` readies error bars before they are asked for."""
     limits = limits or Limits()
     service = Service(release, name, limits)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(service.prepare_bars()) if prepare else None
         yield
+        if task is not None:
+            task.cancel()
         service.close()
 
     routes = [

@@ -40,6 +40,11 @@ SCHEMAS: dict[str, Any] = {
             },
             "targets": {"type": "array", "items": {"type": "string"}, "description": "nodes asked for (map, query)"},
             "level": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.9},
+            "assignment": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "description": "an answer of mpe or map (stability)",
+            },
         },
     ),
     "Posteriors": _object(
@@ -59,8 +64,10 @@ SCHEMAS: dict[str, Any] = {
         {
             "assignment": {"type": "object", "additionalProperties": {"type": "string"}},
             "probability": {**_PROBABILITY, "description": "of these states together, given the evidence"},
-        },
-        {"stability": {**_PROBABILITY, "description": "share of plausible networks with the same answer"}},
+        }
+    ),
+    "Stability": _object(
+        {"stability": {**_PROBABILITY, "description": "share of plausible networks in which the assignment is best"}}
     ),
     "Table": _object(
         {
@@ -142,6 +149,8 @@ KINDS = {
     "query": ("P(targets | evidence) as one table", "Table"),
     "mpe": ("The most probable states of all unobserved nodes together", "Assignment"),
     "map": ("The most probable states of the targets together", "Assignment"),
+    "intervals": ("An interval for every posterior, privacy noise and sampling error apart", "Intervals"),
+    "stability": ("How many plausible networks give the same most probable states", "Stability"),
 }
 _PROBLEMS = {
     "400": "the body is not JSON",

@@ -10,17 +10,18 @@ from typing import Any
 
 from dpbn.errors import FormatError, QueryError
 
-_KEYS = {"evidence", "soft", "targets", "level"}
+_KEYS = {"assignment", "evidence", "level", "soft", "targets"}
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Evidence (one label per node), soft evidence (likelihoods per node), targets, interval level. Hashable."""
+    """Evidence (one label per node), soft evidence (likelihoods per node), and what is asked. Hashable."""
 
     evidence: tuple[tuple[str, str], ...] = ()
     soft: tuple[tuple[str, tuple[float, ...]], ...] = ()
     targets: tuple[str, ...] = ()
     level: float = 0.9
+    assignment: tuple[tuple[str, str], ...] = ()
 
     @property
     def findings(self) -> dict[str, Any]:
@@ -39,20 +40,26 @@ def read_question(body: bytes) -> Question:
     unknown = sorted(set(document) - _KEYS)
     if unknown:
         raise QueryError(f"a question must only have the fields {sorted(_KEYS)}, got {unknown}")
-    evidence = _evidence(document.get("evidence", {}))
+    evidence = _labels("evidence", document.get("evidence", {}))
     soft = _soft(document.get("soft", {}))
     both = sorted(dict(evidence).keys() & dict(soft).keys())
     if both:
         raise QueryError(f"a node must have hard or soft evidence, got both for {both}")
-    return Question(evidence, soft, _targets(document.get("targets", [])), _level(document.get("level", 0.9)))
+    return Question(
+        evidence,
+        soft,
+        _targets(document.get("targets", [])),
+        _level(document.get("level", 0.9)),
+        _labels("assignment", document.get("assignment", {})),
+    )
 
 
-def _evidence(value: Any) -> tuple[tuple[str, str], ...]:
+def _labels(subject: str, value: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, Mapping):
-        raise QueryError(f"evidence must be an object of node: state, got {type(value).__name__}")
+        raise QueryError(f"{subject} must be an object of node: state, got {type(value).__name__}")
     for node, state in value.items():
         if not isinstance(state, str):
-            raise QueryError(f"evidence on {node!r} must be a state label, got {type(state).__name__}")
+            raise QueryError(f"{subject} of {node!r} must be a state label, got {type(state).__name__}")
     return tuple(sorted(value.items()))
 
 

@@ -87,7 +87,9 @@ def run_server(
     limits = limits or Limits()
     listener = _listen(host, port)
     hosts = LOOPBACK if host in LOOPBACK else None
-    server = uvicorn.Server(configuration(build_app(release, name=name, limits=limits, hosts=hosts), limits))
+    server = uvicorn.Server(
+        configuration(build_app(release, name=name, limits=limits, hosts=hosts, prepare=True), limits)
+    )
     if announce is not None:
         shown = f"[{host}]" if ":" in host else host
         announce(f"http://{shown}:{listener.getsockname()[1]}/")

@@ -1,4 +1,4 @@
-"""The answers behind the API: one release, compiled once, asked through two lanes (quick and slow)."""
+"""The answers behind the API: one release, compiled once, asked through three lanes (marginals, joints, error bars)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dpbn.inference import Inference
 from dpbn.release import Release
 from dpbn.web.limits import Lane, Limits, Memory
 from dpbn.web.question import Question
+from dpbn.web.uncertainty import has_intervals, posterior_intervals
 from dpbn.web.view import release_view
 
 
@@ -20,22 +21,30 @@ class Service:
 
     def __init__(self, release: Release, name: str, limits: Limits):
         self.release = release
-        self._quick, self._slow = Inference(release), Inference(release)
-        self._lanes = {"quick": Lane("quick", limits.waiting), "slow": Lane("slow", limits.waiting_slow)}
+        self._engines = {lane: Inference(release) for lane in ("marginals", "joints", "bars")}
+        self._lanes = {
+            "marginals": Lane("marginals", limits.waiting),
+            "joints": Lane("joints", limits.waiting_slow),
+            "bars": Lane("bars", limits.waiting_slow),
+        }
         self._memory = Memory(limits.remembered)
-        self.view = encode(release_view(release, self._quick, name))
+        self.view = encode(release_view(release, self._engines["marginals"], name))
         self._at_once = self._seconds() < limits.at_once_seconds
 
     async def answer(self, kind: str, question: Question) -> bytes:
         """The JSON answer to a question of one kind (a key of ANSWERS)."""
         lane, compute = ANSWERS[kind]
         key = (kind, question)
-        if lane == "quick" and self._at_once:
+        if lane == "marginals" and self._at_once:
             known = self._memory.recall(key)
-            return known or self._memory.store(key, encode(compute(self.release, self._quick, question)))
-        engine = self._quick if lane == "quick" else self._slow
-        run = self._lanes[lane].run
+            return known or self._memory.store(key, encode(compute(self.release, self._engines["marginals"], question)))
+        engine, run = self._engines[lane], self._lanes[lane].run
         return await self._memory.get(key, lambda: run(_encoded, compute, self.release, engine, question))
+
+    async def prepare_bars(self) -> None:
+        """Draw the plausible networks behind error bars before anyone asks."""
+        if has_intervals(self.release):
+            await self.answer("intervals", Question())
 
     def _seconds(self) -> float:
         """How long one evidence set takes once compiled: the best of three."""
@@ -44,7 +53,7 @@ class Service:
         times = []
         for _ in range(3):
             start = time.perf_counter()
-            _posteriors(self.release, self._quick, soft)
+            _posteriors(self.release, self._engines["marginals"], soft)
             times.append(time.perf_counter() - start)
         return min(times)
 
@@ -102,13 +111,26 @@ def _map(release: Release, engine: Inference, question: Question) -> dict[str, A
     return {"assignment": assignment, "probability": min(probability, 1.0)}
 
 
+def _intervals(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
+    del release
+    found = posterior_intervals(engine, question.findings, question.level)
+    return {"level": question.level, "intervals": found}
+
+
+def _stability(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
+    del release
+    return {"stability": engine.stability(dict(question.assignment), question.findings)}
+
+
 Compute = Callable[[Release, Inference, Question], dict[str, Any]]
 
 # kind of question -> (lane, how it is answered)
 ANSWERS: dict[str, tuple[str, Compute]] = {
-    "posteriors": ("quick", _posteriors),
-    "probability": ("quick", _probability),
-    "query": ("slow", _query),
-    "mpe": ("slow", _mpe),
-    "map": ("slow", _map),
+    "posteriors": ("marginals", _posteriors),
+    "probability": ("marginals", _probability),
+    "query": ("joints", _query),
+    "mpe": ("joints", _mpe),
+    "map": ("joints", _map),
+    "intervals": ("bars", _intervals),
+    "stability": ("bars", _stability),
 }

@@ -1,22 +1,35 @@
 """Error bars for the page: the one place where the explorer meets intervals, stability and support.
 
-Fields are left out of the answers where a release carries nothing to compute them from.
+A release without noisy measurements carries nothing to compute them from; the page is told so once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from dpbn.inference import Inference
 from dpbn.release import Release
+from dpbn.support import supports
+
+PARTS = ("total", "privacy", "sampling")
 
 
-def has_intervals(release: Release, inference: Inference) -> bool:
+def has_intervals(release: Release) -> bool:
     """Whether intervals can be had for this release."""
-    return bool(release.measurements) and hasattr(inference, "intervals")
+    return bool(release.measurements)
 
 
 def weak_rows(release: Release) -> Mapping[str, int]:
-    """For every node, how many CPT rows rest on too few records to be learned at this budget."""
-    del release
-    return {}
+    """For every learned node, how many CPT rows rest on too few records to be told from noise."""
+    return {node: int(its.below_floor.sum()) for node, its in supports(release.structure, release.measurements).items()}
+
+
+def posterior_intervals(engine: Inference, evidence: Mapping[str, Any], level: float) -> dict[str, Any]:
+    """[low, high] of every state of every node: in total, from privacy noise alone, from sampling alone."""
+    return {
+        node: {part: np.stack(bars.interval(level, part), axis=-1).tolist() for part in PARTS}
+        for node, bars in engine.intervals(evidence).items()
+    }

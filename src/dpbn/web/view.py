@@ -57,7 +57,7 @@ def release_view(release: Release, inference: Inference, name: str) -> dict[str,
             "unit": guarantee.unit,
             "max_contributions": guarantee.max_contributions,
         },
-        "offers": {"intervals": has_intervals(release, inference)},
+        "offers": {"intervals": has_intervals(release)},
         "nodes": nodes,
         "arcs": [
             {"parent": a.parent, "child": a.child, "points": [_rounded(point) for point in a.points]}

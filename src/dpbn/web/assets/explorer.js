@@ -142,6 +142,7 @@ function measure() {
   if (!state.release.offers.intervals || state.whiskers === "off" || !state.answer) return;
   if (state.intervals) return;
   intervalTimer = setTimeout(async () => {
+    const patience = setTimeout(() => { byId("bars-coming").hidden = false; }, 400);
     try {
       const found = await ask("intervals", { ...said.question(state), level: state.level });
       if (!found) return;
@@ -149,13 +150,15 @@ function measure() {
       draw();
     } catch (error) {
       complain(`No error bars: ${error.message}`);
+    } finally {
+      clearTimeout(patience);
+      byId("bars-coming").hidden = true;
     }
   }, 150);
 }
 
 async function explain() {
-  forget("mpe");
-  forget("map");
+  for (const kind of ["mpe", "map", "stability"]) forget(kind);
   const targets = state.targets.filter((name) => !state.evidence.has(name));
   if (state.best === "off" || !state.answer || (state.best === "map" && !targets.length)) {
     state.explanation = null;
@@ -167,9 +170,13 @@ async function explain() {
     if (!found) return;
     state.explanation = found;
     draw();
+    if (!state.release.offers.intervals || !Object.keys(found.assignment).length) return;
+    const judged = await ask("stability", { ...said.question(state), assignment: found.assignment });
+    if (!judged || state.explanation !== found) return;
+    found.stability = judged.stability;
+    draw();
   } catch (error) {
-    state.explanation = null;
-    complain(`No most probable explanation: ${error.message}`);
+    if (!state.explanation) complain(`No most probable explanation: ${error.message}`);
   }
 }
 

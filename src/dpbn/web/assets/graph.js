@@ -5,7 +5,8 @@ import { fitted, label, percent, points, shape } from "./words.js";
 
 const HEADER = 18;
 const ROW = 14;
-const TRACK = { x: 67, width: 56, y: 3, height: 8 };
+const TRACK = { x: 67, width: 56, y: 2.5, height: 9 };
+const THIN = 5;
 const FAMILY = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", "Liberation Sans", Arial, sans-serif';
 const TITLE_FONT = `600 12.5px ${FAMILY}`;
 const LABEL_FONT = `12px ${FAMILY}`;
@@ -143,7 +144,8 @@ export function createGraph(svg, release, act) {
       group.classList.toggle("softened", state.soft.has(node.name));
       group.classList.toggle("selected", state.selected === node.name);
       const now = answer?.posteriors[node.name] ?? node.prior;
-      const error = state.whiskers === "off" || !answer ? null : intervals?.intervals[node.name];
+      const known = state.whiskers === "off" || !answer || state.evidence.has(node.name);
+      const error = known ? null : intervals?.intervals[node.name];
       for (const row of rows) updateRow(state, row, now[row.index], error, explanation?.assignment[node.name]);
     }
     for (const { parent, child, path } of lines) {
@@ -161,12 +163,14 @@ export function createGraph(svg, release, act) {
     parts.bar.setAttribute("width", TRACK.width * p);
     span(parts.gain, prior, still ? prior : Math.max(p, prior));
     span(parts.loss, p, still ? p : Math.max(p, prior));
-    parts.prior.setAttribute("d", `M${TRACK.x + TRACK.width * prior} ${TRACK.y - 1.5}v${TRACK.height + 3}`);
     parts.value.textContent = percent(p);
     const whole = state.whiskers === "total";
-    whisker(parts.total, whole ? error?.total[index] : null, 7);
-    whisker(parts.privacy, whole ? null : error?.privacy[index], 5);
-    whisker(parts.sampling, whole ? null : error?.sampling[index], 9);
+    const thin = release.offers.intervals && state.whiskers !== "off"; // error bars lie below the bar, not on it
+    for (const part of [parts.track, parts.bar, parts.gain, parts.loss]) part.setAttribute("height", thin ? THIN : TRACK.height);
+    parts.prior.setAttribute("d", `M${TRACK.x + TRACK.width * prior} ${TRACK.y - 1.5}v${(thin ? THIN : TRACK.height) + 2.5}`);
+    whisker(parts.total, whole ? error?.total[index] : null, 10.4);
+    whisker(parts.privacy, whole ? null : error?.privacy[index], 9.4);
+    whisker(parts.sampling, whole ? null : error?.sampling[index], 12.2);
     const range = error ? `, interval ${percent(error.total[index][0])} to ${percent(error.total[index][1])}` : "";
     const text = `${label(name)}: ${percent(p)} %${range}, prior ${percent(prior)} % (${points(p - prior)})`;
     parts.title.textContent = best === name ? `${text}, most probable` : text;
@@ -199,7 +203,8 @@ function whisker(path, pair, y) {
     return;
   }
   const [low, high] = pair.map((p) => TRACK.x + TRACK.width * p);
-  path.setAttribute("d", `M${low} ${y - 1.8}v3.6M${low} ${y}H${high}M${high} ${y - 1.8}v3.6`);
+  const ends = high - low > 3 ? `M${low} ${y - 1.2}v2.4M${high} ${y - 1.2}v2.4` : ""; // too short to have ends
+  path.setAttribute("d", `M${Math.min(low, high - 0.8)} ${y}H${high}${ends}`);
 }
 
 function curve(through) {

@@ -112,7 +112,7 @@ function buildNode(node, act) {
     return { slider, set, value, shift, range, row: element("tr", {}, element("th", { scope: "row" }, set), value, range, shift, element("td", {}, slider)) };
   });
   const clear = element("button", { type: "button", text: "Retract", on: { click: () => act.retract(node.name) } });
-  const head = ["State", "%", "interval", "shift", "soft evidence"].map((text) => element("th", { scope: "col", text }));
+  const head = ["State", "%", "interval", "shift", "likelihood"].map((text) => element("th", { scope: "col", text }));
   const table = element("table", { class: "states detail" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows.map((row) => row.row)));
   const more = node.states.length > MOST_SLIDERS ? [element("p", { class: "quiet", text: `The first ${MOST_SLIDERS} of ${node.states.length} states.` })] : [];
   document.getElementById("node-detail").replaceChildren(
@@ -122,8 +122,8 @@ function buildNode(node, act) {
     name: node.name,
     update(state) {
       const now = state.answer?.posteriors[node.name] ?? node.prior;
-      const error = state.whiskers === "off" ? null : state.intervals?.intervals[node.name];
       const observed = state.evidence.get(node.name);
+      const error = state.whiskers === "off" || observed !== undefined ? null : state.intervals?.intervals[node.name];
       const soft = state.soft.get(node.name);
       table.classList.toggle("with-range", Boolean(error));
       clear.disabled = observed === undefined && !soft;
@@ -156,6 +156,7 @@ function describe(release) {
   byId("banner").hidden = release.private;
   byId("banner").textContent = "NOT PRIVATE. This release was made without noise or with repeatable noise, for experiments only. Do not publish it.";
   byId("node-names").replaceChildren(...release.nodes.map((node) => element("option", { value: node.name })));
+  document.querySelector(".with-weak").hidden = !release.nodes.some((node) => node.weak_rows);
   byId("whisker-choice").hidden = !release.offers.intervals;
   byId("level-choice").hidden = !release.offers.intervals;
   byId("no-intervals").hidden = release.offers.intervals;
