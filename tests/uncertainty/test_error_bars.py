@@ -107,3 +107,19 @@ def test_many_rows_are_scaled_not_drawn():
         release = dpbn.learn(network.sample(rows, seed=1), network, epsilon=50.0, noise=dpbn.InsecureNoise(2))
         widths.append(dpbn.Inference(release).intervals()["Smoker"].sampling[0])
     assert 0.05 < widths[1] / widths[0] < 0.2  # a tenth
+
+
+def test_answers_name_the_weak_rows_they_lean_on():
+    network = dpbn.load_network("child")
+    data = network.sample(2_000, seed=5)
+    ask = dpbn.Inference(dpbn.learn(data, network, epsilon=0.1, noise=dpbn.InsecureNoise(1)))
+    evidence = {"Disease": "Lung"}
+    rows = ask.query(["LungParench"], evidence).weak_rows
+    assert rows
+    assert all(row.parents.get("Disease", "Lung") == "Lung" for row in rows)
+    assert all(row.weight >= 0.01 for row in rows)
+    relevant = {"LungParench", "Disease", "BirthAsphyxia"} | {"HypoxiaInO2"} | {"Grunting"}
+    assert {row.node for row in rows} <= relevant
+    assert dpbn.Inference(network).query(["LungParench"]).weak_rows == []
+    rich = dpbn.Inference(dpbn.learn(data, network, epsilon=100.0, noise=dpbn.InsecureNoise(1)))
+    assert rich.query(["Disease"]).weak_rows == []

@@ -23,6 +23,7 @@ class Answer:
     bars: Callable[[float, str], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = field(
         default=None, repr=False
     )
+    leaning: Callable[[], list[Any]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64)
@@ -55,6 +56,11 @@ class Answer:
         except InputError:  # from a network, or made without noise
             bars = None
         return answer_html(self, bars)
+
+    @property
+    def weak_rows(self) -> list[Any]:
+        """CPT rows below the noise floor that this answer leans on, heaviest first; none for a plain network."""
+        return [] if self.leaning is None else self.leaning()
 
     def to_dict(self) -> dict[str, Any]:
         """Labels and probabilities, ready for JSON."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas
 
     from dpbn.uncertainty.error_bars import Bars, ErrorBars
+    from dpbn.uncertainty.leaning import WeakRow
 
 Array = NDArray[np.float64]
 STRATEGIES = ("auto", "elimination", "junction-tree")
@@ -78,8 +79,11 @@ class Inference:
         if values is None:
             values = self._elimination.query(variables, findings)
         names = tuple(self._words.nodes[v] for v in variables)
-        bars = partial(self._interval, names, values, evidence) if self._noisy else None
-        return Answer(names, values, tuple(self._words.states[v] for v in variables), dict(evidence or {}), bars)
+        states = tuple(self._words.states[v] for v in variables)
+        if not self._noisy:
+            return Answer(names, values, states, dict(evidence or {}))
+        bars = partial(self._interval, names, values, evidence)
+        return Answer(names, values, states, dict(evidence or {}), bars, partial(self.weak_rows, names, evidence))
 
     @property
     def _noisy(self) -> bool:
@@ -104,6 +108,14 @@ class Inference:
     def intervals(self, evidence: Evidence | None = None) -> dict[str, Bars]:
         """Error bars of every node's posterior: `.interval(0.9)`, and deviations by part (privacy, sampling)."""
         return self.error_bars.posteriors(self.posteriors(evidence), evidence)
+
+    def weak_rows(self, targets: Sequence[str], evidence: Evidence | None = None) -> list[WeakRow]:
+        """CPT rows below the noise floor that the answer to this question leans on, heaviest first."""
+        if not self._noisy:
+            return []
+        from dpbn.uncertainty.leaning import weak_rows_behind
+
+        return weak_rows_behind(self, self.source, targets, evidence)
 
     def stability(self, assignment: Mapping[str, str], evidence: Evidence | None = None) -> float:
         """Share of plausible networks in which `assignment` (an answer of mpe or map) is still the best."""
