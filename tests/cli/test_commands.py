@@ -101,12 +101,33 @@ def test_query_on_a_release(run, release):
     assert "probability" in run("query", release, "lung").out
     document = json.loads(run("query", release, "lung", "--json").out)
     assert sum(document["values"]) == pytest.approx(1)
+    for ends in (document, document["privacy"], document["sampling"]):
+        assert all(
+            0 <= low <= value <= high <= 1
+            for low, value, high in zip(ends["low"], document["values"], ends["high"], strict=True)
+        )
+    assert "90% interval" in run("query", release, "lung").out
+
+
+def test_an_exact_release_has_no_error_bars(run, patients):
+    run("learn", patients, "asia", "-e", 1, "--method", "exact", "-o", "exact.json")
+    assert "interval" not in run("query", "exact.json", "lung").out
+    assert "stability" not in run("map", "exact.json", "lung").out
+    assert run("report", "exact.json").code == 0
+
+
+def test_predictions_with_intervals(run, release, tmp_path, asia):
+    asia.sample(20, seed=0).drop(columns="lung").to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", release, "new.csv", "lung", "--interval", 0.9, "-o", "p.csv").code == 0
+    found = pandas.read_csv(tmp_path / "p.csv")
+    assert (found["yes low"] <= found["yes"]).all() and (found["yes"] <= found["yes high"]).all()
 
 
 def test_map_and_mpe(run, asia):
     ask = dpbn.Inference(asia)
     document = json.loads(run("map", "asia", "-g", "xray=yes", "--json").out)
     assert document["assignment"] == ask.mpe({"xray": "yes"})[0]
+    assert "stability" not in document
     document = json.loads(run("map", "asia", "lung", "tub", "-g", "xray=yes", "--json").out)
     assert document["probability"] == pytest.approx(ask.map(["lung", "tub"], {"xray": "yes"})[1])
 

@@ -52,7 +52,10 @@ TWINS = {
         ["dpbn:Inference.map"],
         {"model": "dpbn:Inference", "given": "dpbn:Inference.mpe", "soft": "dpbn:Inference.mpe"},
     ),
-    "predict": (["dpbn:Inference.predict_proba"], {"model": "dpbn:Inference"}),
+    "predict": (
+        ["dpbn:Inference.predict_proba"],
+        {"model": "dpbn:Inference", "interval": "dpbn:Inference.predict_intervals"},
+    ),
     "sample": (
         ["dpbn:Inference.sample"],
         {"model": "dpbn:Inference", "given": "dpbn:Inference.sample", "soft": "dpbn:Inference.sample"},

@@ -10,6 +10,7 @@ import dpbn
 from dpbn.display import escaped, graph_svg, network_html, probability, release_html
 from dpbn.errors import InputError
 from dpbn.report import write_report
+from dpbn.report.facts import facts_of
 from dpbn.statement import points, privacy_statement
 from tests.hostile import LABELS, hostile_network
 
@@ -80,6 +81,14 @@ def test_numbers_are_those_of_the_release(release, tmp_path):
     page, *_ = written(release, tmp_path)
     for value in release.network.cpt("lung").ravel():
         assert f">{probability(float(value))}<" in page
+
+
+def test_intervals_hold_their_values(release):
+    facts = facts_of(release, "asia")
+    assert set(facts.intervals) == set(release.network.nodes)
+    for node, (low, high) in facts.intervals.items():
+        assert (low <= release.network.cpt(node)).all() and (release.network.cpt(node) <= high).all()
+        assert (high - low).max() > 0.001
 
 
 def test_not_private_is_said_first(tmp_path):

@@ -56,32 +56,40 @@ def query(
         return
     with working("computing"):
         answer = ask.query(list(targets), evidence)
-        bars = intervals(answer, interval)
+        bars = {part: intervals(answer, interval, part) for part in ("total", "privacy", "sampling")}
     if as_json:
-        document = answer.to_dict()
-        if bars:
-            document |= {"level": interval, "low": bars[0].tolist(), "high": bars[1].tolist()}
-        print_json(document)
+        print_json(_document(answer, interval, bars))
         return
     rows = []
     for cell in itertools.product(*(range(len(s)) for s in answer.states)):
         labels = [s[i] for s, i in zip(answer.states, cell, strict=True)]
-        shown = [f"{answer.values[cell]:.4f}"]
-        if bars:
-            shown.append(f"{bars[0][cell]:.4f} – {bars[1][cell]:.4f}")
-        rows.append((*labels, *shown))
-    columns = [*answer.variables, "probability", *([f"{interval:.0%} interval"] if bars else [])]
+        rows.append((*labels, f"{answer.values[cell]:.4f}", *_shown(bars, cell)))
+    columns = [*answer.variables, "probability"]
+    if bars["total"] is not None:
+        columns += [f"{interval:.0%} interval", "privacy alone", "sampling alone"]
     print_table(columns, rows)
 
 
-def intervals(answer: Any, level: float) -> Any:
+def intervals(answer: Any, level: float, part: str) -> Any:
     """Low and high ends, or None for an answer that has no error bars (from a network, or without noise)."""
     from dpbn.errors import InputError
 
     try:
-        return answer.interval(level)
+        return answer.interval(level, part)
     except InputError:
         return None
+
+
+def _shown(bars: dict[str, Any], cell: tuple[int, ...]) -> list[str]:
+    return [f"{ends[0][cell]:.4f} – {ends[1][cell]:.4f}" for ends in bars.values() if ends is not None]
+
+
+def _document(answer: Any, level: float, bars: dict[str, Any]) -> dict[str, Any]:
+    document: dict[str, Any] = answer.to_dict()
+    if bars["total"] is not None:
+        ends = {part: {"low": low.tolist(), "high": high.tolist()} for part, (low, high) in bars.items()}
+        document |= {"level": level, **ends.pop("total"), **ends}
+    return document
 
 
 def _show_plan(plan: Any, as_json: bool) -> None:
@@ -106,15 +114,19 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     """
     from dpbn.inference import Inference
 
-    ask = Inference(open_model(model))
-    evidence = parse_given(given, soft)
+    opened = open_model(model)
+    ask, evidence = Inference(opened), parse_given(given, soft)
     with working("searching"):
         assignment, probability = ask.map(list(targets), evidence) if targets else ask.mpe(evidence)
+        stability = ask.stability(assignment, evidence) if getattr(opened, "measurements", ()) else None
     if as_json:
-        print_json({"assignment": dict(assignment), "probability": float(probability)})
-    else:
-        print_table(["node", "state"], list(assignment.items()))
-        click.echo(f"probability given the evidence: {probability:.6g}")
+        kept = {} if stability is None else {"stability": stability}
+        print_json({"assignment": dict(assignment), "probability": float(probability), **kept})
+        return
+    print_table(["node", "state"], list(assignment.items()))
+    click.echo(f"probability given the evidence: {probability:.6g}")
+    if stability is not None:
+        click.echo(f"stability: the best in {stability:.0%} of plausible networks around this release")
 
 
 @click.command()
@@ -129,12 +141,16 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     show_default=True,
     help="Rows that contradict the network: refuse, or give them the prior.",
 )
+@click.option("--interval", type=float, help="Also write low and high ends at this level (releases only).")
 @json_option
-def predict(model: str, table: str, target: str, output: str, on_impossible: str, as_json: bool) -> None:
+def predict(
+    model: str, table: str, target: str, output: str, on_impossible: str, interval: float | None, as_json: bool
+) -> None:
     """Probabilities of TARGET for every row of TABLE (CSV or Parquet; missing values allowed).
 
     \b
     dpbn predict alarm.release.json new-patients.csv HR -o heart-rates.csv
+    dpbn predict alarm.release.json new-patients.csv HR --interval 0.9 -o heart-rates.parquet
     """
     from dpbn.inference import Inference
     from dpbn.tables import read_table, write_table
@@ -142,8 +158,14 @@ def predict(model: str, table: str, target: str, output: str, on_impossible: str
     check_output(output)
     opened = open_model(model)
     with working("predicting"):
-        values = Inference(opened).predict_proba(read_table(table), target, on_impossible=on_impossible)
-        columns = {state: values[:, i] for i, state in enumerate(network_of(opened).states(target))}
+        ask, rows = Inference(opened), read_table(table)
+        values = ask.predict_proba(rows, target, on_impossible=on_impossible)
+        states = network_of(opened).states(target)
+        columns = {state: values[:, i] for i, state in enumerate(states)}
+        if interval is not None:
+            low, high = ask.predict_intervals(rows, target).interval(interval)
+            for i, state in enumerate(states):
+                columns |= {f"{state} low": low[:, i], f"{state} high": high[:, i]}
         write_table(columns, output)
     if as_json:
         print_json({"output": output, "rows": len(values)})

@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from dpbn.release import Release, structure_hash
 from dpbn.statement import points, summary
 from dpbn.support import Support, supports
+from dpbn.uncertainty.error_bars import ErrorBars
 
-Bars = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
+LEVEL = 0.9
+MOST_CELLS = 50_000  # of all tables together; beyond it a page does without intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Facts:
     title: str
     support: Mapping[str, Support]
     weak_rows: tuple[WeakRow, ...]
+    intervals: Mapping[str, Interval]  # of every CPT cell, by node; empty where there is no noise or too many cells
 
     def reliability(self, node: str) -> str:
         """good, fair, poor; public for a node whose CPT was given; exact where no noise was drawn."""
@@ -51,7 +55,15 @@ class Facts:
 
 def facts_of(release: Release, title: str) -> Facts:
     support = supports(release.structure, release.measurements)
-    return Facts(release, title, support, tuple(_weak_rows(release, support)))
+    return Facts(release, title, support, tuple(_weak_rows(release, support)), _intervals(release))
+
+
+def _intervals(release: Release) -> dict[str, Interval]:
+    cells = sum(cpt.size for cpt in release.network.cpts.values())
+    if not release.measurements or cells > MOST_CELLS:
+        return {}
+    bars = ErrorBars(release).tables(release.network)
+    return {node: its.interval(LEVEL) for node, its in bars.items()}
 
 
 def parent_rows(release: Release, node: str) -> Iterator[tuple[tuple[int, ...], tuple[tuple[str, str], ...]]]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from itertools import islice
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpbn.display import escaped, html_table, probability
-from dpbn.report.facts import Facts, parent_rows
+from dpbn.report.facts import LEVEL, Facts, Interval, parent_rows
 
 MOST_ROWS = 96  # of one table
 MOST_CELLS = 60_000  # of the page
@@ -22,16 +25,22 @@ def probability_tables(facts: Facts) -> str:
             parts.append(f"<p>The tables of {len(nodes) - len(parts)} nodes more are in the file.</p>")
             break
         parts.append(_fold(facts, node, opened=len(nodes) <= 10))
+    if facts.intervals:
+        parts.insert(
+            0,
+            f"<p>Beside each probability: its {LEVEL:.0%} interval, privacy noise and sampling error together. "
+            "Intervals are computed from the published noise laws; they cost no budget.</p>",
+        )
     return "".join(parts)
 
 
 def _fold(facts: Facts, node: str, opened: bool) -> str:
     network, support = facts.release.network, facts.support.get(node)
-    cpt, parents = network.cpt(node), network.parents(node)
+    cpt, parents, ends = network.cpt(node), network.parents(node), facts.intervals.get(node)
     rows = []
     for index, pairs in islice(parent_rows(facts.release, node), MOST_ROWS):
         labels = [f"<i>{escaped(state)}</i>" for _, state in pairs]
-        values = [_cell(float(value)) for value in cpt[index]]
+        values = [_cell(cpt, (*index, i), ends) for i in range(cpt.shape[-1])]
         behind = []
         if support:
             weak = bool(support.below_floor[index])
@@ -49,5 +58,7 @@ def _fold(facts: Facts, node: str, opened: bool) -> str:
     )
 
 
-def _cell(value: float) -> str:
-    return f'<span class="v{round(value * 10)}">{probability(value)}</span>'
+def _cell(cpt: NDArray[np.float64], at: tuple[int, ...], ends: Interval | None) -> str:
+    value = float(cpt[at])
+    shown = f'<span class="v{round(value * 10)}">{probability(value)}</span>'
+    return f"{shown} <small>{ends[0][at]:.2f}–{ends[1][at]:.2f}</small>" if ends else shown

@@ -25,6 +25,7 @@ from dpbn.inference.predict import Predictor
 from dpbn.uncertainty.replicates import replicate
 
 if TYPE_CHECKING:
+    from dpbn.network import BayesianNetwork
     from dpbn.release import Release
 
 Array = NDArray[np.float64]
@@ -90,6 +91,11 @@ class ErrorBars:
             for part, difference in enumerate((pair[0] - values, pair[0] - pair[1], pair[1] - values)):
                 sums[part] += np.square(difference)
         return Bars(values, *(np.sqrt(total / self._count) for total in sums))
+
+    def tables(self, network: BayesianNetwork) -> dict[str, Bars]:
+        """Bars of every cell of the released CPTs."""
+        pairs = {node: (self._total_cpts[node], self._sampled_cpts[node]) for node in network.nodes}
+        return {node: _bars(network.cpt(node), *pair) for node, pair in pairs.items()}
 
     def stability(self, assignment: Mapping[str, str], evidence: Evidence | None) -> float:
         """Share of plausible networks whose most probable states of these nodes are `assignment`."""
