@@ -14,7 +14,9 @@ from tests.docs.blocks import ROOT, SOURCE, blocks, pages, run_page
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "NO_MKDOCS_2_WARNING": "1"}
 # What a page may show without running it: set-up, and what does not end by itself.
-NOT_RUN = re.compile(r"(make|pip|git|python3? -m (venv|pip)|eval|dpbn (serve|evaluate|reproduce|audit)|source|#)\b|#|$")
+NOT_RUN = re.compile(
+    r"(make|pip|git|curl|python3? -m (venv|pip)|eval|dpbn (serve|evaluate|reproduce|audit)|source|#)\b|#|$"
+)
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda p: str(p.relative_to(ROOT)))
@@ -29,7 +31,7 @@ def test_what_is_not_run_says_so_by_its_language(page):
         assert block.language, f"{page.name}:{block.line}: name the language of the block"
         assert block.language in {"python", "console", "sh", "text", "toml", "json", "bibtex", "mermaid", "r"}
         if block.language == "sh":
-            for line in block.text.splitlines():
+            for line in block.text.replace("\\\n", " ").splitlines():
                 assert NOT_RUN.match(line.strip()), f"{page.name}:{block.line}: use console, so that it runs: {line}"
 
 
