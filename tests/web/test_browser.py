@@ -267,6 +267,27 @@ def test_seventy_six_nodes_with_zoom_and_pan(visit: Visit) -> None:
         page.close()
 
 
+def test_odd_networks_are_shown(visit: Visit) -> None:
+    """A node with one state, one with 300, one without arcs."""
+    many = tuple(f"state {i}" for i in range(300))
+    variables = (dpbn.Variable("one", ("only",)), dpbn.Variable("many", many), dpbn.Variable("alone", ("a", "b")))
+    structure = dpbn.Structure(dpbn.Schema(variables), dpbn.Dag(("one", "many", "alone"), {"many": ("one",)}))
+    cpts = {"one": [1.0], "many": np.full((1, 300), 1 / 300), "alone": [0.5, 0.5]}
+    data = dpbn.BayesianNetwork(structure, cpts).sample(3000, seed=0)
+    release = dpbn.learn(data, structure, epsilon=5.0, method="uniform")
+    with running(release) as address:
+        page = visit(f"{address}/{WITHOUT_BARS}")
+        assert page.locator("#graph .state").count() == 1 + 11 + 2
+        page.get_by_text("and 289 more").click()
+        assert page.locator("#node-detail tbody tr").count() == 120
+        _settled(page, lambda: page.get_by_role("button", name="state 100", exact=True).click())
+        assert page.locator("#evidence-list").text_content().startswith("many = state 100")
+        assert float(page.locator("#probability").text_content()) == pytest.approx(
+            Inference(release).probability({"many": "state 100"}), rel=0.01
+        )
+        page.close()
+
+
 def test_a_release_that_is_not_private_says_so(visit: Visit) -> None:
     with running(make_release("asia", noise=dpbn.InsecureNoise(1))) as address:
         page = visit(address)
