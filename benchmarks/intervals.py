@@ -59,7 +59,9 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
     print(f"{chosen.releases} releases x {chosen.queries} queries, {chosen.rows:,} rows, delta {chosen.delta:g}\n")
-    print("| network | ε | covered at 50 % | at 90 % (± s.e.) | at 95 % | median width at 90 % | privacy's share of it |")
+    print(
+        "| network | ε | covered at 50 % | at 90 % (± s.e.) | at 95 % | median width at 90 % | privacy's share of it |"
+    )
     print("|---|---|---|---|---|---|---|", flush=True)
     with ProcessPoolExecutor(chosen.workers) as pool:
         for name in chosen.networks.split(","):

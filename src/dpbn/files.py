@@ -15,7 +15,10 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
     data = content.encode() if isinstance(content, str) else content
     if not path.parent.is_dir():
         raise InputError(f"the folder of {str(path)!r} must exist")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -23,15 +26,23 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _unwritable(path, error) from None
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
+    except OSError as error:
+        raise _unwritable(path, error) from None
     finally:
         os.close(folder)
     return path
+
+
+def _unwritable(path: Path, error: Exception) -> InputError:
+    return InputError(f"{str(path)!r} must be a file that can be written: {getattr(error, 'strerror', '') or error}")
 
 
 def read_text(path: str | Path) -> str:
@@ -41,5 +52,5 @@ def read_text(path: str | Path) -> str:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(f"a text file must be UTF-8, got byte {error.start} that is not", source=str(path)) from None
-    except OSError as error:
-        raise InputError(f"{str(path)!r} must be a readable file: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
+        raise InputError(f"{str(path)!r} must be a readable file: {getattr(error, 'strerror', '') or error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from dpbn.errors import InputError, PrivacyError
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
 from dpbn.measure import Curator, total_loss
-from dpbn.network import BayesianNetwork, Structure, checked_cpt
+from dpbn.network import BayesianNetwork, Structure, check_cells, checked_cpt
 from dpbn.privacy.guarantee import Budget, Guarantee, Sensitivity
 from dpbn.privacy.noise import Noise, SecureNoise
 from dpbn.release import Release, structure_hash
@@ -53,6 +54,7 @@ def learn(
     run that fails after that stays charged and says so. `options` are the method's own.
     """
     structure = structure.structure if isinstance(structure, BayesianNetwork) else structure
+    check_cells(structure)
     workload = None if workload is None else checked_workload(structure, workload)
     learner = None if method == "exact" and not options else learner_of(method, options, delta, workload)
     budget = Budget(epsilon, delta)
@@ -102,7 +104,10 @@ def learn(
             )
         raise
     if entry and ledger is not None:
-        ledger.record_release(entry[0], release.id)
+        try:
+            ledger.record_release(entry[0], release.id)
+        except PrivacyError as error:  # the charge stands and the release is paid for: do not lose it
+            warnings.warn(f"entry {entry[0]} of the ledger could not be named after its release: {error}", stacklevel=2)
     return release
 
 

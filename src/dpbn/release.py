@@ -165,11 +165,14 @@ def from_dict(document: Any) -> Release:
             details=dict(document["details"]),
             library=_text(document["library"]),
         )
+        found = structure_hash(network.structure)
+        _dump([release.prior, release.options, release.details]).encode()
     except DpbnError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise FormatError(f"a release file must follow the schema, got {type(error).__name__}: {error}") from None
-    if document.get("structure_sha256") != structure_hash(network.structure):
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = str(error)[:200]
+        raise FormatError(f"a release file must follow the schema, got {type(error).__name__}: {reason}") from None
+    if document.get("structure_sha256") != found:
         raise FormatError("structure_sha256 of a release must match its structure, got another: the file was edited")
     return release
 
@@ -192,12 +195,23 @@ def _measurement(structure: Structure, entry: Any) -> Measurement:
         )
     sampling = entry["sampling"]
     if sampling is not None:
-        sampling = Sampling(Fraction(sampling["rate"]), _text(sampling["group"]))
+        sampling = Sampling(_rate(sampling["rate"]), _text(sampling["group"]))
     if entry["mechanism"] not in ("laplace", "gaussian"):
         raise FormatError(f"mechanism must be 'laplace' or 'gaussian', got {entry['mechanism']!r}")
     scale, loss = _number(entry["scale"]), _number(entry["loss"])
     ladder = _text(entry.get("ladder", ""))
     return Measurement(names, values, entry["mechanism"], scale, loss, _text(entry["stage"]), sampling, ladder)
+
+
+def _rate(value: Any) -> Fraction:
+    """A share as `Fraction` prints it; other spellings (1e999999999) could take forever to read."""
+    parts = _text(value).split("/")
+    if len(parts) > 2 or not all(part.isascii() and part.isdigit() and len(part) < 40 for part in parts):
+        raise FormatError(f"a sampling rate must be a fraction like '1/10', got {value[:80]!r}")
+    rate = Fraction(int(parts[0]), int(parts[-1]) if len(parts) == 2 else 1)
+    if not 0 < rate <= 1:
+        raise FormatError(f"a sampling rate must be in (0, 1], got {value!r}")
+    return rate
 
 
 def _number(value: Any) -> float:
@@ -209,6 +223,7 @@ def _number(value: Any) -> float:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise FormatError(f"a text field of a release must be a string, got {value!r}")
+    value.encode()  # half a surrogate pair could not be written again: a ValueError, refused by the caller
     return value
 
 
@@ -235,6 +250,10 @@ def load_release(path: str | Path) -> Release:
         raise FormatError(error.msg, source=str(path), line=error.lineno, column=error.colno) from None
     except RecursionError:
         raise FormatError("a release file must not nest this deep", source=str(path)) from None
+    except ValueError as error:  # an integer of thousands of digits
+        if isinstance(error, DpbnError):
+            raise
+        raise FormatError(f"a release file must be JSON, got: {error}", source=str(path)) from None
     return from_dict(document)
 
 

@@ -68,7 +68,7 @@ def read_workload(path: str | Path, structure: Structure) -> Workload:
         queries = [Query(tuple(entry["variables"]), dict(entry.get("evidence", {}))) for entry in entries]
     except json.JSONDecodeError as error:
         raise FormatError(error.msg, source=str(path), line=error.lineno, column=error.colno) from None
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         if isinstance(error, QueryError):
             raise
         raise FormatError(

@@ -31,7 +31,7 @@ def test_csv_fields_match_as_they_are_written(tmp_path):
     ("text", "message"),
     [
         ("x;n\nyes;secret\n", "separated by commas, got one column"),
-        ("x,n\nyes,1\nyes,2,secret\n", "got 1 that have not"),
+        ("x,n\nyes,1\nyes,2,secret\n", "got one that has not"),
         ("x,z\nyes,secret\n", r"without \['n'\]"),
         ("", "with a header line"),
         ("x,n\nsecret,1\nyes,\nyes,low\n", "'x': 1, 'n': 1, of 3 records"),

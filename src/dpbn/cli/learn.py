@@ -66,6 +66,7 @@ def learn(
          --ledger budget.db --dataset ward-7 -o alarm.release.json
     """
     import dpbn
+    from dpbn.errors import InputError
     from dpbn.privacy.guarantee import Budget, Sensitivity
     from dpbn.workload import read_workload
 
@@ -101,7 +102,11 @@ def learn(
             **choices,
             **own,
         )
-    release.save(output)
+    try:
+        release.save(output)
+    except InputError as error:
+        error.add_note("the release was made and its budget is spent, but it could not be written")
+        raise
     left = float(book.remaining(dataset).epsilon) if book and dataset else None
     if as_json:
         guarantee = release.guarantee

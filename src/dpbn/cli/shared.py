@@ -164,6 +164,10 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
         document = json.loads(read_text(Path(path)))
     except json.JSONDecodeError as error:
         raise FormatError(error.msg, source=path, line=error.lineno, column=error.colno) from None
+    except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{subject} must be JSON, got: {error}", source=path) from None
     if not isinstance(document, dict):
         raise FormatError(f"{subject} must be a JSON object", source=path)
     return document

@@ -136,44 +136,41 @@ class CsvReader:
     def columns(self) -> Sequence[str]:
         return self._columns
 
-    def _open(self, file: str, names: Sequence[str] | None, broken: list[int] | None = None) -> Any:
-        def skip(row: Any) -> str:
-            if broken is not None:
-                broken.append(row.actual_columns)
-            return "skip"
-
+    def _open(self, file: str, names: Sequence[str] | None) -> Any:
         convert = pa.csv.ConvertOptions(
             include_columns=names,
             column_types=dict.fromkeys(names or (), _DICTIONARY),
             null_values=[""],
             strings_can_be_null=True,
         )
+        # No invalid_row_handler: where a line is not UTF-8 pyarrow fails before calling it, tells standard error
+        # of the byte, and goes on.
+        parse = pa.csv.ParseOptions(
+            newlines_in_values=True,
+            ignore_empty_lines=len(self._columns) != 1,  # in a single column an empty line is a missing value
+        )
         try:
             return pa.csv.open_csv(
                 file,
                 read_options=pa.csv.ReadOptions(block_size=1 << 24),
-                parse_options=pa.csv.ParseOptions(
-                    invalid_row_handler=skip,
-                    newlines_in_values=True,
-                    ignore_empty_lines=len(self._columns) != 1,  # in a single column an empty line is a missing value
-                ),
+                parse_options=parse,
                 convert_options=convert,
             )
-        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError):
-            raise DataError(
-                f"{_shown(file)} must be a UTF-8 CSV file with a header line and the named columns"
-            ) from None
+        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
+            raise _refused(file, error, "must be a UTF-8 CSV file with a header line and the named columns") from None
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         for file in self._files:
-            broken: list[int] = []
-            with self._open(file, names, broken) as stream:
+            with self._open(file, names) as stream:
                 try:
                     for batch in stream:
                         yield Block(batch.num_rows, {name: Written(batch.column(name)) for name in names})
-                except (pa.ArrowInvalid, OSError):  # its message may quote a line
-                    raise DataError(f"{_shown(file)} must be UTF-8 text throughout") from None
-            if broken:
-                raise DataError(
-                    f"lines of {_shown(file)} must have as many fields as its header, got {len(broken)} that have not"
-                )
+                except (pa.ArrowInvalid, OSError) as error:
+                    raise _refused(file, error, "must be UTF-8 text throughout") from None
+
+
+def _refused(file: str, error: Exception, requirement: str) -> DataError:
+    """What is wrong with a CSV file, without pyarrow's message: it quotes the line."""
+    if str(error).startswith("CSV parse error: Expected"):
+        return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
+    return DataError(f"{_shown(file)} {requirement}")

@@ -12,8 +12,8 @@ from dpbn.errors import FormatError, InputError, TooLargeError
 
 # A gzip file may claim a thousand times its size. The most compressible network of the bnlearn repository
 # shrinks 27-fold; beyond both bounds the file is refused before its text is in memory.
-MAX_EXPANSION = 200
-FREE_EXPANSION_BYTES = 2**26
+MAX_EXPANSION = 60
+FREE_EXPANSION_BYTES = 2**24
 _CHUNK = 2**20
 
 

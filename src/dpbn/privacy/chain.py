@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -133,13 +134,27 @@ def parsed_head(text: str) -> tuple[int, str]:
     return int(number), digest
 
 
+def _readable(value: int | str | Decimal | Fraction) -> int | str | Decimal | Fraction:
+    """`value`, unless it is spelled so that reading it exactly would take forever (1e999999999)."""
+    if isinstance(value, str) and (len(value) > 400 or not 0 <= abs(_exponent(value)) <= 400):
+        raise ValueError
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > 400:
+        raise ValueError
+    return value
+
+
+def _exponent(text: str) -> int:
+    digits = re.search(r"[eE]([-+]?[0-9_]+)", text)
+    return int(digits[1]) if digits else 0
+
+
 def exact_amount(subject: str, value: Amount, *, zero: bool = False) -> Fraction:
     """An exact fraction, refused unless finite and above 0 (or 0 where that is allowed)."""
     requirement = "finite and at least 0" if zero else "finite and above 0"
     try:
         if isinstance(value, bool):
             raise ValueError
-        exact = Fraction(repr(float(value)) if isinstance(value, float) else value)
+        exact = Fraction(repr(float(value)) if isinstance(value, float) else _readable(value))
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         raise BudgetError(f"{subject} must be a number, {requirement}, got {value!r}") from None
     if exact < 0 or (exact == 0 and not zero):

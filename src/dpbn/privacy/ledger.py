@@ -23,7 +23,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpbn.errors import BudgetError, LedgerCorruptError
+from dpbn.errors import BudgetError, InputError, LedgerCorruptError
 from dpbn.files import write_atomically
 from dpbn.privacy.chain import (
     GENESIS,
@@ -245,7 +245,7 @@ class Ledger:
             return
         try:
             write_atomically(self._anchor, f"{self._seen[0]}:{self._seen[1]}\n")
-        except OSError:
+        except (OSError, InputError):
             return  # an older anchor is still true, only weaker
 
     def _connection(self) -> sqlite3.Connection:

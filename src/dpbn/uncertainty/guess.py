@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbn.network import BayesianNetwork, Structure
+from dpbn.network import BayesianNetwork, Structure, check_cells
 
 # CPT rows are drawn from a symmetric Dirichlet with this total concentration. Not fitted to any one network: the
 # rows of published networks are skewed (many near 0 or 1), and a total of about 1 is that skewed.
@@ -13,6 +13,7 @@ CONCENTRATION = 1.0
 
 def typical_network(structure: Structure, seed: int) -> BayesianNetwork:
     """A network with random CPTs over `structure`."""
+    check_cells(structure)
     random = np.random.default_rng(seed)
     cpts = {}
     for node in structure.nodes:
