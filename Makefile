@@ -58,6 +58,10 @@ $(VENV)/.bench: $(VENV)/.dev
 bench-web: $(VENV)/.dev  ## 50 clients on the explorer for a minute: latencies, errors, memory, overload
 	$(BIN)/python benchmarks/web.py
 
+bench-learn: $(VENV)/.bench  ## the default learner against equal budgets, Private-PGM, and itself with parts removed
+	$(BIN)/python benchmarks/learn.py
+	$(BIN)/python benchmarks/learn.py --relations --ablation --workload --seconds
+
 bench-count: $(VENV)/.bench  ## counting against mbi, polars and DuckDB, ratios in one run
 	$(BIN)/python benchmarks/count.py
 
@@ -70,4 +74,4 @@ docs: reference  ## build the documentation into site/
 clean:  ## remove the environment and what was made
 	rm -rf $(VENV) .venv-ibis out site build
 
-.PHONY: help bench-web demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals
+.PHONY: help bench-web demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals bench-learn

@@ -1,0 +1,199 @@
+"""How good and how fast is the default learner: against equal budgets, Private-PGM, and itself with parts removed.
+
+    python benchmarks/learn.py                  the four networks of the paper at epsilon 1, with Private-PGM
+    python benchmarks/learn.py --relations      other epsilons, other numbers of rows, against equal budgets only
+    python benchmarks/learn.py --ablation       what each part contributes
+    python benchmarks/learn.py --workload       ten questions around one node of ALARM, with and without saying so
+    python benchmarks/learn.py --seconds        time from counts to CPTs
+    options: --runs 20 --networks asia alarm /path/to/some.bif --processes 2
+
+All methods see the same data and the same questions in a run. Figures are means over runs ± standard errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+
+from dpbn import BayesianNetwork, Inference, load_network
+from dpbn.evaluate.baselines import experiment_curator
+from dpbn.evaluate.experiments import Grid, run
+from dpbn.evaluate.metrics import query_error
+from dpbn.evaluate.source import SimulatedSource
+from dpbn.graph import markov_blanket
+from dpbn.learners import estimate, strategy
+from dpbn.learners.optimized import learn_optimized
+from dpbn.sampling import sample_codes
+from dpbn.workload import Query, Workload
+
+MEASURES = ("row", "weighted", "joint_kl", "query")
+PAPER = ("asia", "sachs", "child", "alarm")
+
+
+def figures(rows: Sequence[dict], **chosen: object) -> dict[str, tuple[float, float]]:
+    """Mean and standard error of every measure over the rows that match."""
+    matching = [row for row in rows if all(row[name] == value for name, value in chosen.items())]
+    result = {}
+    for measure in (*MEASURES, "map_accuracy", "seconds"):
+        values = np.array([row[measure] for row in matching], dtype=float)
+        result[measure] = (float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values))))
+    return result
+
+
+def line(label: str, found: dict[str, tuple[float, float]]) -> str:
+    cells = "  ".join(f"{found[m][0]:8.4f} ±{found[m][1]:.4f}" for m in (*MEASURES, "map_accuracy"))
+    return f"{label:34s}{cells}  {found['seconds'][0]:7.3f} s"
+
+
+def header(title: str) -> str:
+    return f"\n{title}\n{'':34s}" + "".join(f"{m:>18s}" for m in (*MEASURES, "map_accuracy")) + f"{'time':>11s}"
+
+
+def compare(networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float, pgm: bool) -> None:
+    others = (3 * epsilon, 5 * epsilon)
+    shared = {"networks": tuple(networks), "rows": (rows,), "runs": runs, "queries": 40}
+    grids = [
+        Grid(methods=("exact", "uniform", "optimized"), epsilons=(epsilon,), **shared),
+        Grid(methods=("uniform",), epsilons=others, **shared),
+        Grid(methods=("optimized-gaussian",), epsilons=(epsilon,), **shared),
+    ]
+    if pgm:
+        grids.append(Grid(methods=("private-pgm",), epsilons=(epsilon,), **shared))
+    found = run(grids, processes=processes)
+    for network in networks:
+        print(header(f"{network}, {rows} rows, {runs} runs"))
+        settings = [("exact", epsilon), ("uniform", epsilon), *(("uniform", other) for other in others)]
+        settings += [("private-pgm", epsilon)] if pgm else []
+        settings += [("optimized", epsilon), ("optimized-gaussian", epsilon)]
+        by = {s: figures(found, network=network, method=s[0], epsilon=s[1]) for s in settings}
+        for setting, measured in by.items():
+            print(line(f"{setting[0]} epsilon={setting[1]:g}", measured))
+        mine, exact = by["optimized", epsilon], by["exact", epsilon]
+        for other in others:
+            ratios = "  ".join(f"{m} {mine[m][0] / by['uniform', other][m][0]:.2f}" for m in MEASURES)
+            print(f"  optimized / D-Ind at {other:g}: {ratios}")
+        if pgm:
+            theirs = by["private-pgm", epsilon]
+            excess = {m: (mine[m][0] - exact[m][0]) / (theirs[m][0] - exact[m][0]) for m in MEASURES}
+            print("  excess over no privacy / Private-PGM's: " + "  ".join(f"{m} {x:.2f}" for m, x in excess.items()))
+
+
+def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float) -> None:
+    """One part at a time taken out of the learner (constants set so that the part does nothing)."""
+    parts: dict[str, dict[object, dict[str, object]]] = {
+        "everything": {},
+        "no refinement": {estimate: {"STEPS": 0}},
+        "nothing given back": {estimate: {"STANDS_OUT": math.inf}},
+        "no merging": {strategy: {"LARGEST_MERGED": 0}},
+        "equal shares": {strategy: {"POWERS": {"laplace": 0.02, "gaussian": 0.02}, "LARGEST_MERGED": 0}},
+        "no sparse prior (shape 1)": {estimate: {"fitted_shape": lambda table, *_: np.ones(len(table))}},
+    }
+    for network in networks:
+        print(header(f"{network}, epsilon {epsilon:g}, {rows} rows, {runs} runs"))
+        for label, changes in parts.items():
+            with changed(changes):
+                grid = Grid(
+                    networks=(network,),
+                    methods=("optimized",),
+                    epsilons=(epsilon,),
+                    rows=(rows,),
+                    runs=runs,
+                    queries=40,
+                )
+                print(line(label, figures(run(grid), network=network)))
+
+
+@contextmanager
+def changed(changes: dict[object, dict[str, object]]) -> Iterator[None]:
+    patches = [mock.patch.multiple(module, **values) for module, values in changes.items()]
+    for patch in patches:
+        patch.start()
+    try:
+        yield
+    finally:
+        for patch in patches:
+            patch.stop()
+
+
+def around(network: BayesianNetwork, centre: str, count: int, seed: int) -> Workload:
+    """The marginal of `centre`, and `centre` given one or two of its Markov blanket, as records have them."""
+    generator = np.random.default_rng(seed)
+    near = sorted(markov_blanket(network.structure.dag, centre))
+    records = network.sample(200, seed=seed).to_dict("records")
+    queries = [Query((centre,))]
+    while len(queries) < count:
+        observed = generator.choice(near, min(len(near), int(generator.integers(1, 3))), replace=False)
+        record = records[int(generator.integers(len(records)))]
+        queries.append(Query((centre,), {str(name): record[name] for name in observed}))
+    return tuple(queries)
+
+
+def workload(runs: int, *, rows: int, epsilon: float) -> None:
+    network = load_network("alarm")
+    truth = Inference(network)
+    print(f"\nalarm, mean L1 of ten questions around one node, epsilon {epsilon:g}, {rows} rows, {runs} runs")
+    for centre in ("HR", "CATECHOL", "VENTLUNG", "BP", "LVFAILURE", "SAO2"):
+        asked = around(network, centre, 10, seed=3)
+        errors: dict[str, list[float]] = {"without": [], "with": []}
+        for seed in range(runs):
+            source = SimulatedSource(network.structure.schema, sample_codes(network, rows, seed=seed))
+            for label, given in (("without", None), ("with", asked)):
+                curator = experiment_curator(source, epsilon, seed)
+                cpts = learn_optimized(network.structure, curator, prior={}, public_cpts={}, workload=given).cpts
+                learned = Inference(BayesianNetwork(network.structure, cpts))
+                errors[label].append(float(np.mean([query_error(truth, learned, query) for query in asked])))
+        mean = {label: float(np.mean(values)) for label, values in errors.items()}
+        spread = {label: float(np.std(values, ddof=1) / math.sqrt(runs)) for label, values in errors.items()}
+        print(
+            f"  {centre:12s} without {mean['without']:.4f} ±{spread['without']:.4f}"
+            f"   with {mean['with']:.4f} ±{spread['with']:.4f}   ratio {mean['with'] / mean['without']:.2f}"
+        )
+
+
+def seconds(networks: Sequence[str], *, rows: int, epsilon: float) -> None:
+    print(f"\nseconds from counts to CPTs, first call in a process and best of three more, {rows} rows")
+    for name in networks:
+        network = load_network(name)
+        source = SimulatedSource(network.structure.schema, sample_codes(network, rows, seed=0))
+        times = []
+        for seed in range(4):
+            curator = experiment_curator(source, epsilon, seed)
+            started = time.perf_counter()
+            learn_optimized(network.structure, curator, prior={}, public_cpts={})
+            times.append(time.perf_counter() - started)
+        print(f"  {name:20s} {len(network.nodes):5d} nodes  first {times[0]:7.3f}  then {min(times[1:]):7.3f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for part in ("relations", "ablation", "workload", "seconds"):
+        parser.add_argument(f"--{part}", action="store_true")
+    parser.add_argument("--networks", nargs="+", default=list(PAPER))
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--without-pgm", action="store_true")
+    chosen = parser.parse_args()
+    setting = {"rows": chosen.rows, "epsilon": chosen.epsilon}
+    if chosen.relations:
+        for epsilon, rows in ((0.3, 10_000), (3.0, 10_000), (1.0, 1_000), (1.0, 100_000)):
+            compare(chosen.networks, chosen.runs, chosen.processes, rows=rows, epsilon=epsilon, pgm=False)
+    if chosen.ablation:
+        ablation(chosen.networks, chosen.runs, chosen.processes, **setting)
+    if chosen.workload:
+        workload(chosen.runs, **setting)
+    if chosen.seconds:
+        seconds(chosen.networks, **setting)
+    if not (chosen.relations or chosen.ablation or chosen.workload or chosen.seconds):
+        compare(chosen.networks, chosen.runs, chosen.processes, pgm=not chosen.without_pgm, **setting)
+
+
+if __name__ == "__main__":
+    main()
