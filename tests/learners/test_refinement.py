@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from dpbn import Inference, load_network
-from dpbn.learners.refinement import LEAST, ModelMargins, expected_counts
+from dpbn import Dag, Inference, Structure, load_network
+from dpbn.learners import estimate as estimate_module
+from dpbn.learners.optimized import learn_optimized
+from dpbn.learners.refinement import LEAST, ModelMargins, contradicts, expected_counts
 from dpbn.learners.strategy import plan_tables
 from dpbn.privacy.guarantee import Budget, Sensitivity
 
@@ -31,3 +33,32 @@ def test_a_step_believes_the_value_without_noise_and_the_model_without_signal():
     assert expected_counts(expected, value, 0.0)[0, :2] == pytest.approx(value[0, :2])
     assert expected_counts(expected, value, 1e12) == pytest.approx(expected)
     assert expected_counts(expected, value, 1.0)[0, 2] == pytest.approx(LEAST * 5.0)
+
+
+def test_a_table_contradicts_the_network_only_beyond_its_noise():
+    generator = np.random.default_rng(0)
+    expected = np.full((200, 6, 6), 50.0)
+    noise = generator.laplace(0, 10, expected.shape)
+    assert contradicts(expected, expected + noise, 200.0).mean() < 0.05
+    wrong = expected + 40 * np.eye(6)[None] * 5
+    assert contradicts(expected, wrong + noise, 200.0).mean() > 0.95
+
+
+def test_a_wrong_graph_costs_no_more_than_no_refinement(make_curator, monkeypatch):
+    """Records from CHILD, learned over CHILD without two arcs into its hub's children."""
+    truth = load_network("child")
+    parents = {n: truth.parents(n) for n in truth.nodes} | {"LungParench": (), "HypDistrib": ("DuctFlow",)}
+    structure = Structure(truth.structure.schema, Dag(truth.nodes, parents))
+    ask = Inference(truth)
+    errors = {}
+    for steps in (0, estimate_module.STEPS):
+        monkeypatch.setattr(estimate_module, "STEPS", steps)
+        errors[steps] = 0.0
+        for seed in range(4):
+            curator = make_curator(truth, 10_000, 1.0, seed)
+            cpts = learn_optimized(structure, curator, prior={}, public_cpts={}).cpts
+            for node in structure.nodes:
+                joint = ask.query(list(structure.family(node).names)).values
+                best = joint / joint.sum(axis=-1, keepdims=True)
+                errors[steps] += float((np.abs(cpts[node] - best) * joint.sum(axis=-1, keepdims=True)).sum())
+    assert errors[6] < 1.02 * errors[0]

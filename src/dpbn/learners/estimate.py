@@ -20,13 +20,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.learners.consistency import Member, Overlap, least_squares, member, overlaps
-from dpbn.learners.refinement import CELL_LIMIT, STEPS, expected_counts, model_margins
+from dpbn.learners.refinement import CELL_LIMIT, STEPS, contradicts, expected_counts, model_margins
 from dpbn.learners.shrinkage import Posterior, fitted_shape
 from dpbn.measure import Measurement, Names
 from dpbn.network import Structure
@@ -115,11 +116,15 @@ def estimate_batch(
     margins = model_margins(structure, plan.tables)
     if margins.largest > CELL_LIMIT:
         return {node: cpts[node] for node in structure.nodes}
+    own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
+    alone = [np.zeros(repetitions, dtype=np.bool_) for _ in own]
     for _ in range(STEPS):
-        counts = [
-            expected_counts(_per_repetition(start.total, table.ndim) * table, value, variance)
-            for table, value, variance in zip(margins(cpts), start.linear, noise, strict=True)
-        ]
+        counts = []
+        for index, table in enumerate(margins(cpts)):
+            expected = _per_repetition(start.total, table.ndim) * table
+            alone[index] |= contradicts(expected, start.linear[index], noise[index])
+            guess = expected_counts(expected, start.linear[index], noise[index])
+            counts.append(np.where(_per_repetition(alone[index], table.ndim), own[index], guess))
         for node in wanted:
             index = homes[node]
             family = family_margin(schema, plan, index, counts[index], structure.family(node).names)
@@ -136,7 +141,7 @@ def family_margin(schema: Schema, plan: Layout, index: int, table: Array, names:
     return _in_order(member(schema, plan.tables, index, inside).margin(table), inside, names)
 
 
-def _per_repetition(values: Array, dimensions: int) -> Array:
+def _per_repetition(values: NDArray[Any], dimensions: int) -> NDArray[Any]:
     return values.reshape(-1, *[1] * (dimensions - 1))
 
 

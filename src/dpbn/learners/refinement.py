@@ -6,12 +6,16 @@ noisy value y by v more, so the best linear guess of the count is mu + mu/(mu+v)
 CPTs made from these guesses predict a new mu, and so on. Without noise (v = 0) the first step returns the
 counts themselves. Run to convergence the steps fit noise; `STEPS` of them, from a good start, keep most of the gain.
 
+Real records need not follow the graph. Where the network contradicts a measured table by more than noise
+explains, the steps leave that table's own estimate alone: a wrong graph then costs the refinement, not more.
+
 All mu come from one pass forward and one back: P(table) is the derivative of the network's total probability
 by a table of ones over that scope.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -27,6 +31,7 @@ from dpbn.network import Structure
 Array = NDArray[np.float64]
 
 STEPS = 6
+CONTRADICTS = 3.0  # deviations of the mean square by which a table must miss what the network expects
 LEAST = 0.05  # a step lowers no cell's guess below this part of what the network expects
 CELL_LIMIT = 4_000_000  # of the largest factor: beyond it the network is left as it is
 CHUNK_CELLS = 500_000
@@ -80,3 +85,14 @@ def model_margins(structure: Structure, tables: tuple[Names, ...]) -> ModelMargi
 def expected_counts(expected: Array, value: Array, variance: float) -> Array:
     """mu (1 + (y - mu) / (mu + v)), kept positive."""
     return expected * np.maximum(1.0 + (value - expected) / (expected + variance), LEAST)
+
+
+def contradicts(expected: Array, value: Array, variance: float) -> NDArray[np.bool_]:
+    """Per repetition: is the mean square of (y - mu) / root(mu + v) too large for noise alone?
+
+    A squared unit Laplace variable has variance 5 (a squared Gaussian 2), so the mean over k cells has deviation
+    root(5 / k) at most.
+    """
+    squares = np.square(value - expected) / (expected + variance)
+    mean = squares.reshape(squares.shape[0], -1).mean(axis=1)
+    return np.asarray(mean > 1.0 + CONTRADICTS * math.sqrt(5.0 * squares.shape[0] / squares.size))
