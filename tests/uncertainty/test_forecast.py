@@ -23,7 +23,7 @@ def realised(network, epsilon, rows, method, runs=4):
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_forecast_agrees_with_what_happens(name, epsilon):
     network = dpbn.load_network(name)
-    for method in ("uniform",):
+    for method in ("uniform", "optimized"):
         forecast = dpbn.plan(network.structure, epsilon, 5_000, method=method).error
         assert 1 / 1.5 < forecast / realised(network, epsilon, 5_000, method) < 1.5
 

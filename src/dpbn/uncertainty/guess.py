@@ -8,7 +8,7 @@ from dpbn.network import BayesianNetwork, Structure, check_cells
 
 # CPT rows are drawn from a symmetric Dirichlet with this total concentration. Not fitted to any one network: the
 # rows of published networks are skewed (many near 0 or 1), and a total of about 1 is that skewed.
-CONCENTRATION = 1.0
+CONCENTRATION = 0.9
 
 
 def typical_network(structure: Structure, seed: int) -> BayesianNetwork:
