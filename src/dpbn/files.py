@@ -31,13 +31,14 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
         if isinstance(error, OSError):
             raise _unwritable(path, error) from None
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
+    try:  # the rename itself is on disk once the folder is
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except OSError as error:
         raise _unwritable(path, error) from None
-    finally:
-        os.close(folder)
     return path
 
 

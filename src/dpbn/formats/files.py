@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import os
-import threading
 import zlib
 from pathlib import Path
 
 from dpbn.errors import FormatError, InputError, TooLargeError
+from dpbn.files import write_atomically
 
 # A gzip file may claim a thousand times its size. The most compressible network of the bnlearn repository
 # shrinks 27-fold; beyond both bounds the file is refused before its text is in memory.
@@ -66,28 +65,6 @@ def encoded(text: str) -> bytes:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8, compressed if the path ends in .gz; see `write_atomically`."""
+    """Write `text` as UTF-8, compressed if the path ends in .gz; whole or not at all."""
     data = encoded(text)
     write_atomically(path, gzip.compress(data, mtime=0) if path.suffix.lower() == ".gz" else data)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write under another name, flush to disk, rename: a reader sees the old file or the new one, never a part."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    try:
-        with open(temporary, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise InputError(f"{str(path)!r} must be a file that can be written, got: {error}") from error
-        raise
-    if os.name == "posix":  # the rename itself is on disk once the folder is
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -58,14 +58,15 @@ class Ledger:
         self._anchor = self.path.with_name(self.path.name + ".head") if anchor else None
         self._local = threading.local()
         self._seen: tuple[int, str] = (0, GENESIS)  # newest entry this object knows of: it must stay in the chain
-        if self._anchor is not None and self._anchor.exists() and not self.path.exists():
-            raise LedgerCorruptError(f"ledger {self.path.name} must exist beside its anchor, got a missing file")
-        for head in (expected_head, self._read_anchor()):
-            if head is not None:
-                self._remember(parsed_head(head))
-        with _translated(self.path.name), self._transaction() as connection:
-            connection.execute(_TABLE)
-            connection.execute(_INDEX)
+        with _translated(self.path.name):
+            if self._anchor is not None and self._anchor.exists() and not self.path.exists():
+                raise LedgerCorruptError(f"ledger {self.path.name} must exist beside its anchor, got a missing file")
+            for head in (expected_head, self._read_anchor()):
+                if head is not None:
+                    self._remember(parsed_head(head))
+            with self._transaction() as connection:
+                connection.execute(_TABLE)
+                connection.execute(_INDEX)
         self.verify()
 
     # -- what the custodian does ------------------------------------------------------------------------------
@@ -300,5 +301,7 @@ def _translated(name: str) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise BudgetError(f"ledger {name} must be readable and writable, got: {error}") from error
-    except sqlite3.DatabaseError as error:
+    except OSError as error:
+        raise BudgetError(f"ledger {name:.80} must be readable and writable, got: {error.strerror}") from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise LedgerCorruptError(f"ledger {name} must be an intact SQLite file, got: {error}") from error
