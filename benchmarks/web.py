@@ -98,8 +98,8 @@ async def client(port: int, requests: list[bytes], seed: int, end: float, tally:
             await asyncio.sleep(0.1)
 
 
-async def load(port: int, requests: list[bytes], clients: int, seconds: float) -> Tally:
-    tally = Tally()
+async def load(port: int, requests: list[bytes], clients: int, seconds: float, tally: Tally | None = None) -> Tally:
+    tally = Tally() if tally is None else tally
     end = time.monotonic() + seconds
     await asyncio.gather(*(client(port, requests, seed, end, tally) for seed in range(clients)))
     return tally
@@ -156,9 +156,11 @@ def run(network_name: str, clients: int, seconds: float, connections: int) -> di
             )  # error bars are prepared once, before it counts
             requests = questions(network, 20_000, seed=1)
             warmed = _warm_up(port, requests, clients, seconds)
-            before, used = resident_kilobytes(server.pid), processor_seconds(server.pid)
-            tally = asyncio.run(load(port, requests, clients, seconds))
-            after, used = resident_kilobytes(server.pid), processor_seconds(server.pid) - used
+            resident, used, tally = [resident_kilobytes(server.pid)], processor_seconds(server.pid), Tally()
+            for _ in range(2):
+                asyncio.run(load(port, requests, clients, seconds / 2, tally))
+                resident.append(resident_kilobytes(server.pid))
+            used = processor_seconds(server.pid) - used
             crowd = asyncio.run(burst(port, requests, connections))
             again = asyncio.run(load(port, requests, 1, 0.5))
         finally:
@@ -171,8 +173,8 @@ def run(network_name: str, clients: int, seconds: float, connections: int) -> di
         "load": tally.summary(seconds),
         "server_processor_ms_per_request": round(1000 * used / max(sum(tally.statuses.values()), 1), 2),
         "warm_up_requests": warmed,
-        "memory_growth_percent": round(100 * (after / before - 1), 2),
-        "resident_megabytes": round(after / 1024, 1),
+        "resident_megabytes_at_start_half_end": [round(kilobytes / 1024, 1) for kilobytes in resident],
+        "memory_growth_percent_in_second_half": round(100 * (resident[2] / resident[1] - 1), 2),
         "burst_of_connections": {"offered": connections, **crowd.summary(1.0)["statuses"], "broken": crowd.broken},
         "after_the_burst": dict(again.statuses),
     }
