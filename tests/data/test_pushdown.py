@@ -76,6 +76,41 @@ def test_the_bound_chooses_at_most_k_records_of_every_unit(native):
     assert (counts <= whole).all()
 
 
+def test_the_choice_depends_on_nobody_else(native):
+    """Not on the order of rows either, nor on the engine's random numbers: a session may have seeded them."""
+    variables = (Variable("y", ("a", "b", "c")), Variable("z", ("0", "1")))
+    structure = Structure(Schema(variables), Dag(("y", "z"), {}))
+    rows = [(unit, "abc"[i % 3], i % 2) for unit in range(60) for i in range(4)]
+
+    def counted(rows):
+        table = pa.table({name: [row[i] for row in rows] for i, name in enumerate(("p", "y", "z"))})
+        source = open_source(native(table), structure, unit="p", max_contributions=1)
+        source._salt = 7
+        return source.counts([("y", "z")])[("y", "z")]
+
+    alone = counted(rows)
+    assert np.abs(alone - counted([*rows[::-1], (999, "a", 0), (999, "b", 1)])).sum() == 1
+    shares = alone.sum(axis=1) / 60  # of a, b, c: records 0 to 3 of each unit are a, b, c, a
+    assert abs(shares[0] - 0.5) < 0.3 and shares.min() > 0.05
+
+
+def test_a_seeded_session_changes_nothing():
+    duckdb = pytest.importorskip("duckdb")
+    structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))
+    units, values = [unit for unit in range(200) for _ in range(4)], ["a", "b", "b", "b"] * 200
+
+    def counted(units, values):
+        connection = duckdb.connect()
+        connection.register("held", pa.table({"p": units, "y": values}))
+        connection.execute("SELECT setseed(0.3)").fetchall()
+        source = open_source(connection.table("held"), structure, unit="p")
+        source._salt = 7
+        return source.counts([("y",)])[("y",)]
+
+    one_more = counted([999, *units], ["a", *values])
+    assert (one_more - counted(units, values)).tolist() == [1, 0]
+
+
 def test_rows_cannot_be_sampled_outside(native):
     structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))
     source = open_source(native(pa.table({"y": ["a"]})), structure)

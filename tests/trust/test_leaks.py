@@ -13,6 +13,7 @@ import pytest
 
 import dpbn
 from dpbn.data import open_source
+from dpbn.data.sealed import sealed
 from dpbn.errors import DataError
 from dpbn.report import write_report
 from tests.trust.canary import CANARY, ENGINES, NUMBER, STRUCTURE, Case, chain, clean_rows, command_case, library_case
@@ -187,3 +188,25 @@ def test_neighbours_differ_in_noisy_counts_and_what_follows_only(method):
     cpts = [document["network"].pop("cpts") for document in (one, two)]
     assert cpts[0] != cpts[1]
     assert one == two
+
+
+def test_a_panic_of_an_engine_is_sealed_too():
+    """Panics of polars are no Exceptions, and quote what they stumbled over."""
+
+    @sealed
+    def panics():
+        raise pl.exceptions.PanicException(f"cannot handle {CANARY}")
+
+    assert not issubclass(pl.exceptions.PanicException, Exception)
+    with pytest.raises(DataError, match="got PanicException") as caught:
+        panics()
+    assert not any(CANARY in text for text in chain(caught.value))
+
+
+def test_an_interrupt_stays_an_interrupt():
+    @sealed
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()

@@ -4,9 +4,10 @@ Every variable becomes a key: one of finitely many values of its domain, or null
 group is then one GROUP BY over its keys (GROUPING SETS were seen to be many times slower on Spark). So at
 most one cell per combination of states leaves the engine, whatever the column holds.
 
-With a unit bound the engine numbers each unit's records in random order and keeps the first k. The order
-is drawn anew for every group. That is as private: each table by itself moves by at most k if a unit comes
-or goes, since nobody else's choice depends on it, and budgets add up over tables.
+With a unit bound the engine puts each unit's records in order of their keys, shuffles the places by a salted
+hash of unit and place, and keeps the first k. Records with equal keys are interchangeable. So for every salt
+the choice is a function of that unit's own records: not of the order of rows, the engine's random numbers
+(which a session may have seeded) or anybody else, and a unit that comes or goes moves every table by at most k.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dpbn.data.sealed import sealed
 from dpbn.errors import DataError, MissingExtraError, PrivacyError
 
 GROUP_CELLS = 1 << 14  # a scan costs more than cells do: larger groups than in memory
-_UNIT, _ORDER, _RANK, _ROWS = "dpbn_unit", "dpbn_order", "dpbn_rank", "dpbn_rows"
+_UNIT, _PLACE, _RANK, _ROWS = "dpbn_unit", "dpbn_place", "dpbn_rank", "dpbn_rows"
 
 try:
     import narwhals as nw
@@ -53,6 +54,7 @@ class PushdownSource:
             columns.append(_unit(names[reading.unit], schema[names[reading.unit]]).alias(_UNIT))
         self._frame = frame.select(*columns)
         self._checked = False
+        self._salt = secrets.randbits(62)  # for the estimate's sake only: any salt is as private
 
     @sealed
     def counts(self, sets: Sequence[Names]) -> Mapping[Names, Table]:
@@ -84,7 +86,8 @@ class PushdownSource:
         frame = self._frame
         if self._reading.unit is not None:
             native = frame.filter(~nw.col(_UNIT).is_null()).to_native()
-            frame = nw.from_native(_NUMBERED[self._engine](native)).lazy()
+            aliases = [key.alias for key in self._keys]
+            frame = nw.from_native(_NUMBERED[self._engine](native, aliases, self._salt)).lazy()
             frame = frame.filter(nw.col(_RANK) <= self._reading.max_contributions)
         if self._reading.on_unknown == "drop":
             frame = frame.filter(*(~nw.col(key.alias).is_null() for key in self._keys))
@@ -175,26 +178,31 @@ def _unit(column: str, kind: Any) -> Any:
     return nw.when(~unit.is_nan()).then(unit) if kind.is_float() else unit
 
 
-def _numbered_duckdb(relation: Any) -> Any:
-    drawn = relation.project(f"*, random() AS {_ORDER}")
-    return drawn.project(f"*, row_number() OVER (PARTITION BY {_UNIT} ORDER BY {_ORDER}) AS {_RANK}")
+def _numbered_duckdb(relation: Any, keys: Sequence[str], salt: int) -> Any:
+    unit = f"PARTITION BY {_UNIT} ORDER BY"
+    placed = relation.project(f"*, row_number() OVER ({unit} {', '.join(keys)}) AS {_PLACE}")
+    return placed.project(f"*, row_number() OVER ({unit} hash({_UNIT}, {_PLACE}, {salt}), {_PLACE}) AS {_RANK}")
 
 
-def _numbered_ibis(table: Any) -> Any:
+def _numbered_ibis(table: Any, keys: Sequence[str], salt: int) -> Any:
     import ibis
 
-    rank = ibis.row_number().over(group_by=_UNIT, order_by=_ORDER) + 1  # Ibis counts from 0
-    return table.mutate(**{_ORDER: ibis.random()}).mutate(**{_RANK: rank})
+    placed = table.mutate(**{_PLACE: ibis.row_number().over(group_by=_UNIT, order_by=list(keys))})
+    mixed = (placed[_UNIT].cast("string") + "/" + placed[_PLACE].cast("string") + f"/{salt}").hash()
+    rank = ibis.row_number().over(group_by=_UNIT, order_by=[mixed, placed[_PLACE]]) + 1  # Ibis counts from 0
+    return placed.mutate(**{_RANK: rank})
 
 
-def _numbered_spark(frame: Any) -> Any:
+def _numbered_spark(frame: Any, keys: Sequence[str], salt: int) -> Any:
     from pyspark.sql import Window, functions
 
-    drawn = frame.withColumn(_ORDER, functions.rand(secrets.randbits(62)))
-    return drawn.withColumn(_RANK, functions.row_number().over(Window.partitionBy(_UNIT).orderBy(_ORDER)))
+    unit = Window.partitionBy(_UNIT)
+    placed = frame.withColumn(_PLACE, functions.row_number().over(unit.orderBy(*keys)))
+    mixed = functions.xxhash64(functions.col(_UNIT), functions.col(_PLACE), functions.lit(salt))
+    return placed.withColumn(_RANK, functions.row_number().over(unit.orderBy(mixed, _PLACE)))
 
 
-_NUMBERED: Mapping[str, Callable[[Any], Any]] = {
+_NUMBERED: Mapping[str, Callable[[Any, Sequence[str], int], Any]] = {
     "duckdb": _numbered_duckdb,
     "ibis": _numbered_ibis,
     "spark": _numbered_spark,

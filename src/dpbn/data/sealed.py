@@ -22,7 +22,9 @@ def sealed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
             return function(*arguments, **named)
         except DpbnError as error:
             found = error
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # a panic of an engine written in Rust is no Exception
             found = DataError(f"the table must be readable by its engine, got {type(error).__name__}")
         found.__cause__ = found.__context__ = None
         raise found  # outside the handlers, so that nothing becomes its context
