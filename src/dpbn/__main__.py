@@ -1,5 +1,5 @@
 """`python -m dpbn` is the command line."""
 
-from dpbn.cli import main
+from dpbn.cli import script
 
-main()
+script()

@@ -148,7 +148,8 @@ def _measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
 def from_dict(document: Any) -> Release:
     """A release from plain JSON values; FormatError if anything is missing, wrong or inconsistent."""
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise FormatError(f"a release file must say format {FORMAT!r}, version {VERSION}")
+        found = document.get("format") if isinstance(document, dict) else type(document).__name__
+        raise FormatError(f"a release file must say format {FORMAT!r}, version {VERSION}, got {found!r:.40}")
     try:
         network = project_json.network_from_dict(document["network"])
         release = Release(
@@ -247,7 +248,8 @@ def load_release(path: str | Path) -> Release:
     try:
         document = json.loads(read_text(path), parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise FormatError(error.msg, source=str(path), line=error.lineno, column=error.colno) from None
+        reason = f"a release must be a JSON file as `dpbn learn` writes it: {error.msg}"
+        raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None
     except RecursionError:
         raise FormatError("a release file must not nest this deep", source=str(path)) from None
     except ValueError as error:  # an integer of thousands of digits

@@ -50,10 +50,29 @@ def test_wrong_tables(run, patients, tmp_path):
     assert not (tmp_path / "r.json").exists()
 
 
+def test_tables_to_predict_from(run, patients, tmp_path):
+    text = patients.read_text()
+    (tmp_path / "semi.csv").write_text(text.replace(",", ";"))
+    run("predict", "asia", "semi.csv", "lung", "-o", "p.csv").refused("separated by commas")
+    (tmp_path / "column.csv").write_text(text.replace("smoke", "smoker", 1))
+    warned = run("predict", "asia", "column.csv", "lung", "-o", "p.csv")
+    assert warned.code == 0 and "'smoker' is ignored; did you mean 'smoke'?" in warned.err
+    run("predict", "asia", "column.csv", "lnug", "-o", "p.csv").refused("did you mean 'lung'?")
+
+
+def test_a_network_is_not_a_release(run):
+    run("convert", "asia", "asia.bif")
+    run("convert", "asia", "asia.json")
+    run("report", "asia.bif").refused("a release must be a JSON file")
+    run("report", "asia.json").refused("dpbn-release")
+
+
 def test_nothing_is_spent_for_a_mistake(run, patients):
     run("ledger", "open", "b.db", "ward", "--epsilon", 1)
     charged = ["--ledger", "b.db", "--dataset", "ward"]
-    run("learn", patients, "asia", "-e", 1, "--method", "unifrom", "-o", "r.json", "-y", *charged).refused("uniform")
+    run("learn", patients, "asia", "-e", 1, "--method", "unifrom", "-o", "r.json", "-y", *charged).refused(
+        "did you mean 'uniform'?"
+    )
     run("learn", patients, "asia", "-e", 1, "-o", "no/where.json", "-y", *charged).refused("folder")
     run("learn", patients, "alarm", *LEARN, *charged).refused("column")
     patients.with_name("r.json").write_text("precious")
@@ -138,6 +157,15 @@ def test_as_a_script():
     assert bad.returncode == 1 and bad.stdout == "" and bad.stderr.count("\n") == 1
     cut = dpbn_command("inspect alarm | head -1")
     assert "Traceback" not in cut.stderr and "Exception" not in cut.stderr
+
+
+def test_a_refused_table_ends_with_exit_code_1(patients):
+    """Not with an abort by a reader's thread that outlives the interpreter."""
+    (patients.parent / "state.csv").write_text(patients.read_text().replace("yes", "canary", 1))
+    line = [sys.executable, "-m", "dpbn", "learn", "state.csv", "asia", "-e", "1", "-o", "r.json", "-y"]
+    for _ in range(4):
+        done = subprocess.run(line, cwd=patients.parent, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
 
 
 def test_shell_completion():

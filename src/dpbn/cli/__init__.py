@@ -6,6 +6,7 @@ imported when it is called, so that `dpbn --help` starts at once.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from importlib import import_module
@@ -118,6 +119,23 @@ def main() -> None:
         _tell(f"{error.strerror or type(error).__name__}: {error.filename or ''}", error)
     except Exception as error:  # the message may quote private rows: name the kind only
         _tell(f"internal error ({type(error).__name__}); set DPBN_DEBUG=1 for a traceback, which may show data", error)
+
+
+def script() -> None:
+    """The installed command: run, flush, leave at once.
+
+    Threads of the table readers may still be letting go of Python objects; an interpreter that shuts down under
+    them aborts the process (exit code 134) after everything was done and said.
+    """
+    code = 0
+    try:
+        main()
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _missing(error: ModuleNotFoundError) -> str:

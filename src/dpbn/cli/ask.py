@@ -159,6 +159,7 @@ def predict(
     opened = open_model(model)
     with working("predicting"):
         ask, rows = Inference(opened), read_table(table)
+        _check_columns([str(name) for name in rows.columns], target, network_of(opened).nodes)
         values = ask.predict_proba(rows, target, on_impossible=on_impossible)
         states = network_of(opened).states(target)
         columns = {state: values[:, i] for i, state in enumerate(states)}
@@ -171,3 +172,15 @@ def predict(
         print_json({"output": output, "rows": len(values)})
     else:
         click.echo(f"wrote {output}: {len(values)} rows")
+
+
+def _check_columns(columns: list[str], target: str, nodes: tuple[str, ...]) -> None:
+    """Refuse a table that says nothing about the network; mention columns that will be ignored."""
+    from dpbn.errors import InputError, did_you_mean
+
+    if not set(columns) & (set(nodes) - {target}):
+        hint = " (columns must be separated by commas)" if len(columns) == 1 else ""
+        raise InputError(f"the table must have a column named like a node of the network, got {columns[:8]}{hint}")
+    for name in columns:
+        if name not in nodes:
+            click.echo(f"warning: column {name!r} is ignored{did_you_mean(name, nodes)}", err=True)

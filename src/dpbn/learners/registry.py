@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpbn.errors import InputError
+from dpbn.errors import InputError, did_you_mean
 from dpbn.learners.icml2020 import learn_icml2020
 from dpbn.learners.learned import Learned
 from dpbn.learners.optimized import learn_optimized
@@ -24,7 +24,8 @@ _COMMON = ("structure", "curator", "prior", "public_cpts", "workload")
 def learner_of(method: str, options: Mapping[str, Any], delta: float, workload: Any) -> Callable[..., Learned]:
     """The learner called `method`, with its own `options` (and the workload, if it takes one) filled in."""
     if method not in LEARNERS:
-        raise InputError(f"method must be one of {sorted([*LEARNERS, 'exact'])}, got {method!r}")
+        known_methods = sorted([*LEARNERS, "exact"])
+        raise InputError(f"method must be one of {known_methods}, got {method!r}{did_you_mean(method, known_methods)}")
     if method in PURE and delta:
         raise InputError(f"delta must be 0 for method {method!r}, which is pure, got {delta!r}")
     learner = LEARNERS[method]
