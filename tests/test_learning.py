@@ -1,10 +1,17 @@
 """The whole of learn(): methods, budget, options, refusals, and what is saved."""
 
+from fractions import Fraction
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpbn
-from dpbn.errors import DataError, FormatError, InputError, PrivacyError
+from dpbn.domain import Schema, Variable
+from dpbn.errors import BudgetError, DataError, FormatError, InputError, PrivacyError, TooLargeError
+from dpbn.graph import Dag
+from dpbn.network import Structure
+from dpbn.privacy.ledger import Ledger
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +82,7 @@ def test_prior_and_public_cpts(asia):
         ({"max_contributions": 3}, InputError),
         ({"prior": -1}, InputError),
         ({"prior": {"asia": [1, 2, 3]}}, InputError),
+        ({"prior": 1e300}, InputError),
         ({"dataset": "asia"}, InputError),
     ],
 )
@@ -106,3 +114,80 @@ def test_release_round_trip_and_refusals(asia, tmp_path):
         path.write_text(bad)
         with pytest.raises(FormatError):
             dpbn.load_release(path)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.open_dataset("asia", 10, 1e-5)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampling_rate": Fraction(1, 10)},  # JSON cannot hold it
+        {"stage_one": np.float32(0.1)},
+        {"stage_one": "a tenth"},
+        {"count_floor": float("inf")},
+        {"count_floor": 1e-200},
+        {"sampling_rate": 1e-9},
+        {"prior": 1e308},
+        {"epsilon": 11},
+        {"epsilon": 1e-30},
+    ],
+)
+def test_nothing_is_charged_for_what_cannot_be_learned(asia, ledger, options):
+    network, data = asia
+    with pytest.raises((InputError, PrivacyError)):
+        dpbn.learn(data, network, **{"method": "icml2020", "ledger": ledger, "dataset": "asia", **options})
+    assert ledger.remaining("asia").spent_epsilon == 0
+
+
+def test_a_dataset_without_a_cap_is_refused_before_the_table_is_looked_at(asia, ledger):
+    network, _ = asia
+    with pytest.raises(BudgetError, match="must be opened"):
+        dpbn.learn("no such file.csv", network, ledger=ledger, dataset="other")
+
+
+def test_the_claim_never_exceeds_the_charge(asia, ledger):
+    network, data = asia
+    for epsilon, delta in ((0.1, 0.0), (0.3, 1e-6), (0.7, 0.0)):
+        release = dpbn.learn(data, network, epsilon, delta, ledger=ledger, dataset="asia")
+        charge = [entry for entry in ledger.history("asia") if entry.kind == "charge"][-1]
+        assert charge.epsilon == Fraction(str(epsilon)) and charge.delta == Fraction(str(delta))
+        assert Fraction(release.guarantee.epsilon) <= charge.epsilon
+        assert Fraction(release.guarantee.delta) <= charge.delta
+
+
+def test_losses_of_different_kinds_do_not_share_a_cap(asia, ledger):
+    network, data = asia
+    dpbn.learn(data, network, 1.0, method="uniform", ledger=ledger, dataset="asia")
+    with pytest.raises(BudgetError, match="protect"):
+        dpbn.learn(data, network, 1.0, method="uniform", neighbors="replace", ledger=ledger, dataset="asia")
+    assert ledger.remaining("asia").spent_epsilon == 1
+    dpbn.learn(data, network, 1.0, ledger=ledger, dataset="asia")
+    assert ledger.remaining("asia").spent_epsilon == 2
+
+
+def test_an_interrupt_between_charge_and_noise_stays_charged_and_says_so(asia, ledger, monkeypatch):
+    def interrupted(counts, scale):
+        raise KeyboardInterrupt
+
+    network, data = asia
+    monkeypatch.setattr("dpbn.privacy.opendp_bridge.add_discrete_laplace", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        dpbn.learn(data, network, 1.0, ledger=ledger, dataset="asia")
+    assert "stays charged" in caught.value.__notes__[0]
+    assert ledger.remaining("asia").spent_epsilon == 1
+
+
+@pytest.mark.parametrize("method", ["optimized", "uniform", "icml2020", "exact"])
+@pytest.mark.parametrize("parents", [29, 330])
+def test_sizes_are_refused_before_anything_is_planned(method, parents):
+    names = [f"v{i}" for i in range(parents + 1)]
+    schema = Schema(tuple(Variable(name, tuple("0123456789")) for name in names))
+    structure = Structure(schema, Dag(schema.names, {names[-1]: tuple(names[:-1])}))
+    for prior in (None, 1.0):
+        with pytest.raises(TooLargeError):
+            dpbn.learn(pd.DataFrame(), structure, method=method, prior=prior)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Mapping
@@ -11,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.data import open_source
-from dpbn.errors import InputError, PrivacyError
+from dpbn.errors import BudgetError, InputError, PrivacyError
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
 from dpbn.measure import Curator, total_loss
 from dpbn.network import BayesianNetwork, Structure, check_cells, checked_cpt
+from dpbn.privacy import accounting
+from dpbn.privacy.chain import exact_amount
 from dpbn.privacy.guarantee import Budget, Guarantee, Sensitivity
 from dpbn.privacy.noise import Noise, SecureNoise
 from dpbn.release import Release, structure_hash
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from dpbn.privacy.ledger import Ledger
 
 Array = NDArray[np.float64]
+LARGEST_PRIOR = 1e100  # sums of more would leave the range of floats
 
 
 def learn(
@@ -59,23 +63,26 @@ def learn(
     learner = None if method == "exact" and not options else learner_of(method, options, delta, workload)
     budget = Budget(epsilon, delta)
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
-    priors = dirichlet_prior(structure, prior)
     public = {node: checked_cpt(structure, node, cpt) for node, cpt in (public_cpts or {}).items()}
+    priors = dirichlet_prior(structure, prior)
+    _check_options(options)
     noise = noise or SecureNoise()
     private = type(noise) is SecureNoise and method != "exact"  # a claim by other noise is not trusted
     if unit is None and max_contributions != 1:
         raise InputError(
             f"max_contributions above 1 needs unit=, the column that names the person, got {max_contributions}"
         )
-    _check_ledger(ledger, dataset, private)
+    if ledger is not None or dataset is not None:
+        budget = _charged_budget(ledger, dataset, budget, private)
 
     source = open_source(data, structure, unit=unit, max_contributions=max_contributions, on_unknown=on_unknown)
     entry: list[int] = []
 
     def charge() -> None:
         if ledger is not None and dataset is not None:
-            digest = structure_hash(structure)
-            entry.append(ledger.charge(dataset, epsilon, delta, structure=digest, method=method, private=private))
+            about = {"structure": structure_hash(structure), "method": method}
+            protects = f"{sensitivity.neighbors} of one {'record' if unit is None else f'unit {unit!r}'}"
+            entry.append(ledger.charge(dataset, epsilon, delta, **about, protects=protects, private=private))
 
     curator = Curator(source, noise, budget, sensitivity, charge)
     try:
@@ -111,11 +118,28 @@ def learn(
     return release
 
 
-def _check_ledger(ledger: Ledger | None, dataset: str | None, private: bool) -> None:
-    if (ledger is None) != (dataset is None):
+def _check_options(options: Mapping[str, Any]) -> None:
+    """The release repeats its options: what JSON cannot hold must be refused before anything is spent."""
+    try:
+        json.dumps(options, allow_nan=False)
+    except (TypeError, ValueError):
+        raise InputError(f"options must be finite numbers, texts or lists of them, got {options!r:.200}") from None
+
+
+def _charged_budget(ledger: Ledger | None, dataset: str | None, asked: Budget, private: bool) -> Budget:
+    """The budget, at most what the ledger is charged: it reads 0.1 as one tenth, which is less than the float."""
+    if ledger is None or dataset is None:
         raise InputError("ledger and dataset must be given together")
-    if ledger is not None and not private:
+    if not private:
         raise PrivacyError("a ledger is for private releases only, got method 'exact' or insecure noise")
+    epsilon, delta = exact_amount("epsilon", asked.epsilon), exact_amount("delta", asked.delta, zero=True)
+    left = ledger.remaining(dataset)  # looked up before the table is read; the charge itself decides
+    if epsilon > left.epsilon or delta > left.delta:
+        raise BudgetError(
+            f"a charge to {dataset!r} must be at most what is left, epsilon={float(left.epsilon):.12g} and "
+            f"delta={float(left.delta):.12g}, got epsilon={asked.epsilon!r} and delta={asked.delta!r}"
+        )
+    return Budget(accounting.round_down(epsilon), accounting.round_down(delta))
 
 
 def _guarantee(curator: Curator, method: str, unit: str | None) -> Guarantee:
@@ -140,7 +164,7 @@ def dirichlet_prior(structure: Structure, prior: float | Mapping[str, Any] | Non
             raise InputError(
                 f"prior of {node!r} must be a number or an array of shape {shape}, got {alpha!r}"
             ) from None
-        if not np.isfinite(array).all() or (array < 0).any():
-            raise InputError(f"prior of {node!r} must be finite and >= 0, got {alpha!r}")
+        if not ((array >= 0) & (array <= LARGEST_PRIOR)).all():
+            raise InputError(f"prior of {node!r} must be in 0..{LARGEST_PRIOR:g}, got {alpha!r}")
         result[node] = array
     return result

@@ -132,11 +132,14 @@ def optimal_shares(costs: Mapping[str, float], budget: float) -> dict[str, float
 
 
 def _check_options(stage_one: float, sampling_rate: float, count_floor: float, sensitivity: str) -> None:
+    for name, value in (("stage_one", stage_one), ("sampling_rate", sampling_rate), ("count_floor", count_floor)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise InputError(f"{name} must be a number, got {value!r}")
     if not 0 < stage_one < 1:
         raise InputError(f"stage_one must be a share in (0, 1), got {stage_one!r}")
     if not 0 < sampling_rate <= 1:
         raise InputError(f"sampling_rate must be in (0, 1], got {sampling_rate!r}")
-    if not count_floor > 0:
-        raise InputError(f"count_floor must be above 0, got {count_floor!r}")
+    if not 1e-9 <= count_floor <= 1e9:  # beyond, errors would leave the range of floats after stage I is paid for
+        raise InputError(f"count_floor must be in [1e-9, 1e9], got {count_floor!r}")
     if sensitivity not in SENSITIVITIES:
         raise InputError(f"sensitivity must be one of {SENSITIVITIES}, got {sensitivity!r}")

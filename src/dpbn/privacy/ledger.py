@@ -115,13 +115,18 @@ class Ledger:
         structure: str = "",
         method: str = "",
         note: str = "",
+        protects: str = "",
         private: bool = True,
     ) -> int:
-        """Spend, durably, before any noise is drawn; returns the entry's number. Never given back."""
+        """Spend, durably, before any noise is drawn; returns the entry's number. Never given back.
+
+        `protects` says who is protected against which change. Losses add up only where that is the same, so
+        all charges to one dataset must say the same (or nothing).
+        """
         if private is not True:
             raise BudgetError("a ledger must be charged for private releases only, got insecure or no noise")
         spend_epsilon, spend_delta = exact_amount("epsilon", epsilon), exact_amount("delta", delta, zero=True)
-        about = {"structure": structure, "method": method, "note": note}
+        about = {"structure": structure, "method": method, "note": note, "protects": protects}
 
         def append(connection: sqlite3.Connection) -> Entry:
             now = self._balance(connection, dataset)
@@ -129,6 +134,12 @@ class Ledger:
                 raise BudgetError(
                     f"a charge to {dataset!r} must be at most what is left, {_shown(now.epsilon, now.delta)}, "
                     f"got {_shown(spend_epsilon, spend_delta)}"
+                )
+            before = self._protected(connection, dataset)
+            if protects and before and protects != before:
+                raise BudgetError(
+                    f"charges to {dataset!r} must protect against {before!r} like those before, since other losses "
+                    f"do not add up with them, got {protects!r}: open another dataset"
                 )
             spent = now.spent_epsilon + spend_epsilon, now.spent_delta + spend_delta
             after = Balance(now.cap_epsilon, now.cap_delta, *spent)
@@ -219,6 +230,12 @@ class Ledger:
     def _at(self, connection: sqlite3.Connection, number: int) -> Entry | None:
         row = connection.execute("SELECT * FROM entries WHERE id = ?", (number,)).fetchone()
         return checked_entry(row) if row else None
+
+    def _protected(self, connection: sqlite3.Connection, dataset: str) -> str:
+        """What the first charge to `dataset` that says so protects against."""
+        query = "SELECT * FROM entries WHERE dataset = ? AND kind = 'charge' ORDER BY id"
+        said = (checked_entry(row).body.get("protects") for row in connection.execute(query, (dataset,)))
+        return next((text for text in said if text), "")
 
     def _balance(self, connection: sqlite3.Connection, dataset: str) -> Balance:
         """From the dataset's last entry alone, which carries the totals; `verify` replays them."""
