@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
-from dpbn.inference import calibrated, queries
+from dpbn.inference import calibrated, queries, shadows
 from tests.inference.oracles import joint_table, networks, random_evidence, random_network, with_evidence
 
 STRATEGIES = ["auto", "elimination", "junction-tree"]
@@ -88,6 +88,45 @@ def test_shortcuts_of_large_trees_agree_with_enumeration(network, seed, hard):
                 np.testing.assert_allclose(values, joint.sum(axis=others) / joint.sum(), rtol=1e-9, atol=1e-14)
     finally:
         calibrated.LARGE_TREE, queries.LARGE_TREE = before
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.3]), st.integers(0, 6), st.sampled_from([-1, 0, 10**9]))
+def test_conditionals_agree_with_collecting_through_the_tree(seed, zeros, hard, effort):
+    """Ways that meet, with the prepared matrices and without any, in trees deeper than enumeration reaches."""
+    before = calibrated.FEW, shadows.EFFORT_CELLS
+    network = random_network(seed, 25, zeros, density=0.08)
+    evidence = random_evidence(network, seed, hard, 1)
+    try:
+        shadows.EFFORT_CELLS = effort
+        ask = dpbn.Inference(network)
+        calibrated.FEW = 16
+        found = _told_or_refused(ask, network, evidence)
+        calibrated.FEW = -1
+        assert _same(found, _told_or_refused(ask, network, evidence))
+    finally:
+        calibrated.FEW, shadows.EFFORT_CELLS = before
+
+
+def _told_or_refused(ask, network, evidence):
+    answers = []
+    for node in network.nodes:
+        if isinstance(evidence.get(node), str):
+            continue
+        for targets in ([node], [node, *network.parents(node)]):
+            if not any(isinstance(evidence.get(n), str) for n in targets):
+                try:
+                    answers.append(ask.query(targets, evidence).values)
+                except ImpossibleEvidenceError:
+                    answers.append(None)
+    return answers
+
+
+def _same(found, expected) -> bool:
+    return len(found) == len(expected) and all(
+        (a is None) == (b is None) and (a is None or np.allclose(a, b, rtol=1e-9, atol=1e-14))
+        for a, b in zip(found, expected, strict=True)
+    )
 
 
 def test_answers_are_labelled():
@@ -192,12 +231,22 @@ def log_likelihood_of_chain(network, evidence) -> float:
     return float(log)
 
 
-def test_plans_print_their_cost_and_are_kept():
-    ask = dpbn.Inference(dpbn.load_network("alarm"))
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_plans_print_their_cost_and_are_kept(strategy):
+    ask = dpbn.Inference(dpbn.load_network("alarm"), strategy=strategy)
     plan = ask.plan(["HR"], {"BP": "LOW"})
     assert "width" in str(plan) and "cells" in str(plan) and "bytes" in str(plan)
     assert plan.bytes == 8 * plan.cells
     assert ask.plan(["HR"], {"BP": "HIGH"}) is plan  # same variables observed: the plan is reused
+
+
+def test_a_plan_says_what_will_be_done():
+    network = dpbn.load_network("alarm")
+    assert dpbn.Inference(network).plan(["HR"]).strategy == "junction-tree"
+    assert dpbn.Inference(network).plan(["HR", "PVSAT"]).strategy == "elimination"  # no clique holds both
+    assert dpbn.Inference(network, strategy="elimination").plan(["HR"]).strategy == "elimination"
+    tight = dpbn.Inference(network, limit=100)  # the tree would need 144 cells in one clique
+    assert tight.plan(["LVFAILURE"]).strategy == "elimination"
 
 
 def test_a_release_is_accepted():

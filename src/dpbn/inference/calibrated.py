@@ -11,22 +11,26 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.inference.conditional import FEW, Conditionals
 from dpbn.inference.contraction import Array, Scope, arrange
 from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
 from dpbn.inference.junction_tree import JunctionTree, junction_tree
-from dpbn.inference.model import Model, root_ancestors
+from dpbn.inference.model import Model
 from dpbn.inference.plan import STEP_CELLS, Plan, check_size
 from dpbn.inference.projection import Projection
+from dpbn.inference.relations import Relations, only
 from dpbn.inference.shadows import Shadows
 
 TINY = 1e-200  # a total below this may have lost digits: the pass is repeated with scaling
 FLOOR = 1e-300
-LARGE_TREE = 30_000  # cells above which it pays to look for findings that cannot matter
+LARGE_TREE = 30_000  # cells above which touching cells costs more than calling numpy
+PLACES_KEPT = 512
 TOTAL_FACTOR = 10  # all cliques together may hold this many times the limit of one
 
 
@@ -74,17 +78,18 @@ def clique_potentials(model: Model, tree: JunctionTree) -> list[Array]:
 class CalibratedTree:
     """P(C) of every clique and P(S) of every separator, and the updates that answer questions."""
 
-    def __init__(self, model: Model, limit: int):
-        self.model = model
-        self.plan, self.tree = plan_tree(model, limit)
-        tree, sizes = self.tree, model.sizes
+    def __init__(self, model: Model, plan: Plan, tree: JunctionTree):
+        self.model, self.plan, self.tree = model, plan, tree
+        sizes = model.sizes
         count = len(tree.cliques)
         self.up = [Projection(tree.cliques[i], tree.separators[i], sizes) for i in range(count)]
         self.down = [Projection(tree.cliques[max(tree.parents[i], 0)], tree.separators[i], sizes) for i in range(count)]
         self.nodes = [Projection(tree.cliques[tree.home[v]], (v,), sizes) for v in range(len(sizes))]
         self._calibrate()
         self._shadows: Shadows | None = None
-        self._roots: list[int] | None = None
+        self._conditionals: Conditionals | None = None
+        self._relations: Relations | None = None
+        self._place = lru_cache(PLACES_KEPT)(self._find_place)
 
     def _calibrate(self) -> None:
         tree = self.tree
@@ -106,6 +111,18 @@ class CalibratedTree:
         if self._shadows is None:
             self._shadows = Shadows(self.model, self.tree, self.tables, self.separators, self.up, self.down, self.nodes)
         return self._shadows
+
+    @property
+    def conditionals(self) -> Conditionals:
+        if self._conditionals is None:
+            self._conditionals = Conditionals(self.tree, self.tables, self.nodes, self.shadows)
+        return self._conditionals
+
+    @property
+    def relations(self) -> Relations:
+        if self._relations is None:
+            self._relations = Relations(self.model)
+        return self._relations
 
     def collect(self, findings: Findings, toward: int | None = None) -> Update:
         """Messages between findings (and on to clique `toward`); scaled only where the plain pass nears underflow."""
@@ -179,42 +196,55 @@ class CalibratedTree:
 
     def query(self, targets: Scope, findings: Findings) -> Array | None:
         """P(targets | evidence), or None if no clique holds all targets."""
-        tree = self.tree
-        if len(targets) == 1:
-            clique: int | None = tree.home[targets[0]]
-            projection = self.nodes[targets[0]]
-        else:
-            clique = tree.holding(sum(1 << v for v in targets))
-            if clique is None:
-                return None
-            projection = Projection(tree.cliques[clique], _within(tree.cliques[clique], targets), self.model.sizes)
-        assert clique is not None
-        update = self.collect(self._related(targets, findings), clique)
-        table = projection.sum(update.tables[clique])
-        total = np.add.reduce(table)
+        clique, projection, scope = self._place(targets)
+        if clique is None or projection is None:
+            return None
+        related = self._related(targets, findings)
+        count = len(related.hard) + len(related.soft)
+        if not count and len(targets) == 1:
+            return self.shadows.priors[self.shadows.slices[targets[0]]]
+        total = 0.0
+        if count <= FEW:
+            table = self.conditionals.joint(clique, targets[0] if len(targets) == 1 else None, projection, related)
+            total = np.add.reduce(table)
+        if not total > TINY:
+            update = self.collect(related, clique)
+            table = projection.sum(update.tables[clique])
+            total = np.add.reduce(table)
         if not total > 0:
             raise impossible(self.model, findings)
         table = table / total
         if len(targets) == 1:
             return table
-        scope = _within(tree.cliques[clique], targets)
         return arrange(table.reshape(tuple(self.model.sizes[v] for v in scope)), scope, targets, self.model.sizes)
+
+    def _find_place(self, targets: Scope) -> tuple[int | None, Projection | None, Scope]:
+        """The smallest clique that holds all targets, the way from it to them, and their order there."""
+        tree = self.tree
+        if len(targets) == 1:
+            return tree.home[targets[0]], self.nodes[targets[0]], targets
+        clique = tree.holding(sum(1 << v for v in targets))
+        if clique is None:
+            return None, None, ()
+        scope = _within(tree.cliques[clique], targets)
+        return clique, Projection(tree.cliques[clique], scope, self.model.sizes), scope
 
     def _related(self, targets: Scope, findings: Findings) -> Findings:
         """The findings that share ancestors with the targets; the others only have to be possible."""
-        if self.plan.cells < LARGE_TREE:
+        if not findings.hard and not findings.soft:
             return findings
-        if self._roots is None:
-            self._roots = root_ancestors(self.model)
-        left = [*findings.hard, *findings.soft]
-        mine, left = _connected(self._roots, targets, left)
-        if not left:
-            return findings
-        while left:
-            group, left = _connected(self._roots, (left[0],), left)
-            if self.log_probability(_only(findings, group)) == -math.inf:
+        mine, others = self.relations.split(targets, findings)
+        for group in others:
+            if not self._possible(group, findings):
                 raise impossible(self.model, findings)
-        return _only(findings, mine)
+        return mine
+
+    def _possible(self, group: list[int], findings: Findings) -> bool:
+        if len(group) == 1 and group[0] in findings.hard:
+            shadows = self.shadows
+            return bool(shadows.priors[shadows.slices[group[0]].start + findings.hard[group[0]]] > 0)
+        chosen = only(findings, group)
+        return self.relations.surely_possible(chosen) or self.log_probability(chosen) > -math.inf
 
     def work(self, targets: Scope, findings: Findings) -> int:
         """Cells touched by a query, with each clique visited counted as the cells it could have touched."""
@@ -271,31 +301,6 @@ class CalibratedTree:
                     stack.append((k, i))
         out /= total
         return shadows.split(out)
-
-
-def _connected(roots: list[int], start: Scope, candidates: list[int]) -> tuple[list[int], list[int]]:
-    """Candidates tied to `start` by shared ancestors, directly or through each other; and the rest."""
-    mask = 0
-    for v in start:
-        mask |= roots[v]
-    found: list[int] = []
-    left, size = candidates, -1
-    while len(found) != size:
-        size = len(found)
-        for v in left:
-            if roots[v] & mask:
-                mask |= roots[v]
-                found.append(v)
-        left = [v for v in left if v not in found]
-    return found, left
-
-
-def _only(findings: Findings, variables: list[int]) -> Findings:
-    chosen = set(variables)
-    return Findings(
-        {v: code for v, code in findings.hard.items() if v in chosen},
-        {v: likelihood for v, likelihood in findings.soft.items() if v in chosen},
-    )
 
 
 def _within(clique: Scope, variables: Scope) -> Scope:

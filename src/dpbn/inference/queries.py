@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from dpbn.errors import QueryError, TooLargeError
 from dpbn.inference.answer import Answer
-from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree
+from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree, plan_tree
 from dpbn.inference.columns import column_codes, columns_of
 from dpbn.inference.elimination import EliminationEngine, impossible
 from dpbn.inference.evidence import Evidence, Findings
 from dpbn.inference.explanation import Explanation
+from dpbn.inference.junction_tree import JunctionTree
 from dpbn.inference.map import MaximumEngine
 from dpbn.inference.model import model_of
 from dpbn.inference.plan import CELL_LIMIT, Plan
@@ -55,6 +56,7 @@ class Inference:
         self._words = self._model.vocabulary
         self._elimination = EliminationEngine(self._model, self.limit)
         self._maximum = MaximumEngine(self._model, self.limit)
+        self._planned: tuple[Plan, JunctionTree] | None = None
         self._calibrated: CalibratedTree | None = None
         self._explanation: Explanation | None = None
         self._tree_refused = False
@@ -161,16 +163,24 @@ class Inference:
 
     def _tree(self) -> CalibratedTree | None:
         """The junction tree, compiled at the first question; None where elimination answers instead."""
+        if self._calibrated is None:
+            planned = self._tree_planned()
+            if planned is not None:
+                self._calibrated = CalibratedTree(self._model, *planned)
+        return self._calibrated
+
+    def _tree_planned(self) -> tuple[Plan, JunctionTree] | None:
+        """The junction tree before any table is allocated; None if it is not wanted or too large."""
         if self.strategy == "elimination" or self._tree_refused:
             return None
-        if self._calibrated is None:
+        if self._planned is None:
             try:
-                self._calibrated = CalibratedTree(self._model, self.limit)
+                self._planned = plan_tree(self._model, self.limit)
             except TooLargeError:
                 if self.strategy == "junction-tree":
                     raise
                 self._tree_refused = True
-        return self._calibrated
+        return self._planned
 
     def mpe(self, evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
         """The most probable states of all unobserved nodes together, and P(those states | evidence)."""
@@ -246,6 +256,16 @@ class Inference:
         )
 
     def plan(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Plan:
-        """What the question would take: width, cells, bytes; printed by `print`."""
+        """How `query` would answer (by the junction tree or by elimination), its width, cells and bytes.
+
+        The tree is the whole network's and compiled once; an elimination is pruned for this question.
+        """
         findings = self._words.findings(evidence)
-        return self._elimination.plan(self._words.targets(targets, findings.hard), findings)
+        variables = self._words.targets(targets, findings.hard)
+        planned = self._tree_planned()
+        if planned is None or self._cheaper.get((variables, findings.pattern)):
+            return self._elimination.plan(variables, findings)
+        plan, tree = planned
+        if tree.holding(sum(1 << v for v in variables)) is None:
+            return self._elimination.plan(variables, findings)
+        return plan

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.elimination import bits
-from dpbn.inference.contraction import Array
+from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.evidence import Findings
 from dpbn.inference.junction_tree import JunctionTree
 from dpbn.inference.model import Model, root_ancestors
@@ -25,6 +25,9 @@ Index = NDArray[np.int64]
 CALL_CELLS = 4_000  # a clique visited costs about as much as touching this many cells
 MATRIX_CELLS = 1 << 18
 MEMORY_CELLS = 8_000_000
+EFFORT_CELLS = 100_000_000  # spent on making matrices: a few tenths of a second
+PAIR_COST = 3  # of a cell summed by index, in cells read
+PRODUCT_GAIN = 8  # multiplications of a matrix product in the time of one cell read
 
 
 @dataclass(slots=True)
@@ -33,6 +36,7 @@ class Edge:
 
     to: int
     downward: bool
+    scope: Scope  # of the separator
     here: Projection  # from the clique it leaves onto the separator
     there: Projection  # from the clique it enters
     separator: Array
@@ -43,12 +47,15 @@ class Edge:
     cells: int
     shadow: Array | None = field(default=None, repr=False)
 
+    def column(self, place: int) -> int:
+        """The column of the matrix that answers this place of all posteriors."""
+        where, part = self.places[0] if place < self.places[0][0].stop else self.places[-1]
+        return place - where.start + part.start
+
     def local(self, where: slice) -> slice:
         """The columns of the matrix that answer the stretch `where` of all posteriors."""
-        for place, part in self.places:
-            if place.start <= where.start and where.stop <= place.stop:
-                return slice(where.start - place.start + part.start, where.stop - place.start + part.start)
-        raise AssertionError("a stretch lies on one side of its edge")
+        start = self.column(where.start)
+        return slice(start, start + where.stop - where.start)
 
 
 class Shadows:
@@ -76,7 +83,8 @@ class Shadows:
         self.residents = [[(nodes[v], self.slices[v]) for v in its] for its in homes]
         self.priors = np.zeros(total)
         for v in range(len(sizes)):
-            self.priors[self.slices[v]] = nodes[v].sum(tables[tree.home[v]])
+            prior = nodes[v].sum(tables[tree.home[v]])
+            self.priors[self.slices[v]] = prior / np.add.reduce(prior)
         behind = [sum(1 << v for v in its) for its in homes]
         cliques, cells = [1] * count, list(tree.cells)
         for i in range(count - 1, 0, -1):
@@ -92,12 +100,25 @@ class Shadows:
             inside = [(slice(a, b), slice(0, b - a))]
             outside = [(slice(0, a), slice(0, a)), (slice(b, total), slice(a, total - (b - a)))]
             self.edges[parent].append(
-                Edge(i, True, down[i], up[i], separators[i], behind[i], inside, b - a, cliques[i], cells[i])
+                Edge(
+                    i,
+                    True,
+                    tree.separators[i],
+                    down[i],
+                    up[i],
+                    separators[i],
+                    behind[i],
+                    inside,
+                    b - a,
+                    cliques[i],
+                    cells[i],
+                )
             )
             self.edges[i].append(
                 Edge(
                     parent,
                     False,
+                    tree.separators[i],
                     up[i],
                     down[i],
                     separators[i],
@@ -132,33 +153,43 @@ class Shadows:
         return starts, begin, end, place
 
     def _fill(self, tables: Sequence[Array]) -> None:
-        """Matrices from the leaves inward; an edge needs those of all edges behind it."""
-        spent = 0
+        """Matrices from the leaves inward, within memory and effort; an edge needs those of all edges behind it."""
+        memory, effort = MEMORY_CELLS, EFFORT_CELLS
         for i, edge in sorted(
             ((i, edge) for i, edges in enumerate(self.edges) for edge in edges), key=lambda item: item[1].cliques
         ):
             size = edge.here.cells * edge.states
             walk = 3 * edge.cells + CALL_CELLS * edge.cliques
-            further = [other for other in self.edges[edge.to] if other.to != i]
-            if size > min(walk, MATRIX_CELLS) or spent + size > MEMORY_CELLS:
+            if size > min(walk, MATRIX_CELLS, memory):
                 continue
+            further = [other for other in self.edges[edge.to] if other.to != i]
             if any(other.shadow is None for other in further):
                 continue
-            edge.shadow = self._shadow(edge, further, tables[edge.to])
-            spent += size
+            ways = _by_separator(further)
+            work = sum(
+                PAIR_COST * (tables[edge.to].size + edge.here.cells * cells)
+                + edge.here.cells * cells * sum(other.states for other in its) // PRODUCT_GAIN
+                for (_, cells), its in ways.items()
+            )
+            if work > effort:
+                continue
+            edge.shadow = self._shadow(edge, list(ways.values()), tables[edge.to])
+            memory -= size
+            effort -= work
 
-    def _shadow(self, edge: Edge, further: Sequence[Edge], table: Array) -> Array:
+    def _shadow(self, edge: Edge, ways: Sequence[Sequence[Edge]], table: Array) -> Array:
         rows = edge.here.cells
         found = np.zeros((rows, edge.states))
         index = edge.there.index
         for projection, where in self.residents[edge.to]:
             found[:, edge.local(where)] = _pairs(index, projection.index, table, rows, projection.cells)
-        for other in further:
-            assert other.shadow is not None
-            moved = _pairs(index, other.here.index, table, rows, other.here.cells)
-            values = moved @ other.shadow.reshape(-1, other.states)
-            for where, part in other.places:
-                found[:, edge.local(where)] = values[:, part]
+        for same in ways:
+            moved = _pairs(index, same[0].here.index, table, rows, same[0].here.cells)
+            for other in same:
+                assert other.shadow is not None
+                values = moved @ other.shadow.reshape(-1, other.states)
+                for where, part in other.places:
+                    found[:, edge.local(where)] = values[:, part]
         found /= edge.separator[:, None]
         return found.reshape(*piece_rows(rows, edge.states), edge.states)
 
@@ -198,6 +229,14 @@ class Shadows:
     def split(self, values: Array) -> list[Array]:
         """One array per node, in node order."""
         return [values[where] for where in self.slices]
+
+
+def _by_separator(edges: Sequence[Edge]) -> dict[tuple[Scope, int], list[Edge]]:
+    """Edges of one clique that share a separator see the same message."""
+    found: dict[tuple[Scope, int], list[Edge]] = {}
+    for edge in edges:
+        found.setdefault((edge.scope, edge.here.cells), []).append(edge)
+    return found
 
 
 def _pairs(rows: Index, columns: Index, weights: Array, height: int, width: int) -> Array:
