@@ -92,7 +92,7 @@ def test_budget_order_on_asia_adds_up():
 
 def test_comparison_page(tmp_path):
     size = Size(
-        runs=2, slow_runs=1, row_runs=2, networks=("asia",), rows=500, rows_swept=(500, 2000), epsilons=(0.5, 1.0),
+        runs=2, sweep_runs=2, slow_runs=1, networks=("asia",), rows=500, rows_swept=(500, 2000), epsilons=(0.5, 1.0),
         slow=("priview",),
     )  # fmt: skip
     costs = [measure_cost("uniform", 10, 10_000), replace(measure_cost("uniform", 37, 1000), rows=1000)]

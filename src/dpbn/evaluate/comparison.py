@@ -39,8 +39,8 @@ class Size:
     """How many runs each part gets."""
 
     runs: int = 20
+    sweep_runs: int = 5
     slow_runs: int = 5
-    row_runs: int = 5
     networks: tuple[str, ...] = NETWORKS
     rows: int = ROWS
     rows_swept: tuple[int, ...] = ROWS_SWEPT
@@ -50,7 +50,7 @@ class Size:
 
 
 def grids(size: Size) -> list[Grid]:
-    """All methods at epsilon 1, D-Ind's curve, the sweeps over epsilon and over rows."""
+    """All methods at epsilon 1, D-Ind's curve to read savings off, the sweeps over epsilon and over rows."""
 
     def grid(methods: Sequence[str], epsilons: Sequence[float], rows: Sequence[int], runs: int) -> Grid:
         return Grid(
@@ -60,9 +60,9 @@ def grids(size: Size) -> list[Grid]:
 
     everything = [
         grid((*FAST, "exact"), (1.0,), (size.rows,), size.runs),
-        grid(SWEPT, size.epsilons, (size.rows,), size.runs),
-        grid(("uniform",), CURVE, (size.rows,), size.runs),
-        grid((*SWEPT, "exact"), (1.0,), size.rows_swept, size.row_runs),
+        grid(("uniform",), (*size.epsilons, *CURVE), (size.rows,), size.runs),
+        grid(SWEPT, size.epsilons, (size.rows,), size.sweep_runs),
+        grid((*SWEPT, "exact"), (1.0,), size.rows_swept, size.sweep_runs),
     ]
     return [*everything, grid(size.slow, (1.0,), (size.rows,), size.slow_runs)] if size.slow else everything
 

@@ -77,10 +77,12 @@ def _plain_ticks(axis: Any) -> None:
     low, high = axis.get_view_interval()
     steps = (1.0, 2.0, 5.0) if high / low < 150 else (1.0,)
     axis.set_major_locator(ticker.LogLocator(subs=steps, numticks=12))
-    axis.set_major_formatter(
-        ticker.FuncFormatter(lambda value, _: f"{value:g}" if value < 1e4 else f"10^{np.log10(value):g}")
-    )
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}" if value < 1e3 else _thousands(value)))
     axis.set_minor_locator(ticker.NullLocator())
+
+
+def _thousands(value: float) -> str:
+    return f"{value / 1e3:g}k" if value < 1e6 else f"{value / 1e6:g}M"
 
 
 def _title(method: str) -> str:
