@@ -203,6 +203,8 @@ def cost_plot(costs: Sequence[Cost], path: Path) -> Path:
     for axis in axes.ravel():
         axis.set_xscale("log")
         axis.set_yscale("log")
+        _plain_ticks(axis.xaxis)
+        _plain_ticks(axis.yaxis)
     axes[0][0].set_ylabel("seconds")
     axes[1][0].set_ylabel("megabytes above the start")
     axes[0][0].legend(loc="upper left")
