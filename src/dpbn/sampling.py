@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError
+from dpbn.errors import InputError, TooLargeError
 from dpbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
     import pandas
 
+LARGEST_SAMPLE = 2**33  # cells: 8 GB of codes
 BLOCK_ROWS = 2**13  # rows drawn at a time: what one node needs stays in the processor's cache
 
 
@@ -22,6 +23,8 @@ def sample_codes(network: BayesianNetwork, rows: int, seed: int | None = None) -
         raise InputError(f"rows must be a whole number >= 0, got {rows!r}")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
         raise InputError(f"seed must be a whole number >= 0, or None, got {seed!r}")
+    if rows * len(network.nodes) > LARGEST_SAMPLE:
+        raise TooLargeError(f"rows x nodes must be at most {LARGEST_SAMPLE:,}, got {rows:,} x {len(network.nodes)}")
     generator = np.random.default_rng(seed)
     order = network.structure.dag.order
     tables = {node: _cumulative(network.cpt(node)) for node in order}

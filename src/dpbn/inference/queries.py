@@ -53,6 +53,8 @@ class Inference:
         self.strategy = strategy
         self.limit = int(limit)
         self._model = model_of(source)
+        if not self._model.vocabulary.nodes:
+            raise QueryError("a network to ask must have at least one node, got none")
         self._words = self._model.vocabulary
         self._elimination = EliminationEngine(self._model, self.limit)
         self._maximum = MaximumEngine(self._model, self.limit)
