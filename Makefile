@@ -40,6 +40,22 @@ bench-inference: $(VENV)/.bench  ## time posteriors, queries, batches and MPE ag
 audit: $(VENV)/.dev  ## black-box audit of every private path and of broken ones, as a Markdown table (minutes)
 	$(BIN)/python -m dpbn.audit
 
+fuzz: $(VENV)/.fuzz  ## coverage-guided fuzzing of every reader (8 minutes); figures go to docs/reliability.md
+	$(BIN)/python benchmarks/fuzz.py 30
+
+$(VENV)/.fuzz: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	@touch $@
+
+soak: $(VENV)/.dev  ## 50 clients on the explorer for ten minutes; figures go to docs/reliability.md
+	$(BIN)/python benchmarks/soak.py 600 50
+
+trust: $(VENV)/.dev  ## long versions of the checks of leaks, ledger and audit (about an hour); docs/reliability.md
+	$(BIN)/python benchmarks/leaks.py
+	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/audit.py
+	$(BIN)/python benchmarks/licences.py
+
 system-packages:
 	@scripts/system-packages
 
@@ -74,4 +90,4 @@ docs: reference  ## build the documentation into site/
 clean:  ## remove the environment and what was made
 	rm -rf $(VENV) .venv-ibis out site build
 
-.PHONY: help bench-web demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals bench-learn
+.PHONY: fuzz soak trust help bench-web demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals bench-learn

@@ -103,6 +103,11 @@ def test_a_type_is_named_without_the_values_it_is_made_of():
     with pytest.raises(DataError, match=r"got type struct$") as refused:
         dpbn.learn(frame, STRUCTURE, 1.0)
     assert not any(CANARY in text for text in chain(refused.value))
+    frame = clean_rows(3, random.Random(0)).astype(object)
+    frame["person"] = [{CANARY: 1}] * 3
+    with pytest.raises(DataError, match=r"got a column of type struct$") as refused:
+        dpbn.learn(frame, STRUCTURE, 1.0, unit="person")
+    assert not any(CANARY in text for text in chain(refused.value))
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), 10**30])

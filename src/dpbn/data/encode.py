@@ -89,8 +89,12 @@ def _encode_array(array: pa.Array, matching: Matching, out: Codes) -> None:
 
 
 def wrong_type(matching: Matching, kind: str) -> DataError:
-    plain = re.split(r"[^a-zA-Z0-9_]", kind, maxsplit=1)[0]  # without fields or categories, which are values
-    return DataError(f"column {matching.column!r} must hold text, numbers or booleans, got type {plain}")
+    return DataError(f"column {matching.column!r} must hold text, numbers or booleans, got type {plain_type(kind)}")
+
+
+def plain_type(kind: object) -> str:
+    """The name of a type without its fields or categories, which are values."""
+    return re.split(r"[^a-zA-Z0-9_]", str(kind), maxsplit=1)[0]
 
 
 def _encode_dictionary(array: pa.DictionaryArray, matching: Matching, out: Codes) -> None:

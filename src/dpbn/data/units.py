@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpbn.data.encode import Written
+from dpbn.data.encode import Written, plain_type
 from dpbn.errors import DataError
 
 
@@ -59,6 +59,7 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
     try:
         coded = array.dictionary_encode()
     except pa.ArrowNotImplementedError:
-        raise DataError(f"a unit must be told by text or a whole number, got a column of type {array.type}") from None
+        kind = plain_type(array.type)
+        raise DataError(f"a unit must be told by text or a whole number, got a column of type {kind}") from None
     indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return indices, coded.dictionary.to_pylist()
