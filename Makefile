@@ -53,6 +53,7 @@ soak: $(VENV)/.dev  ## 50 clients on the explorer for ten minutes; figures go to
 trust: $(VENV)/.dev  ## long versions of the checks of leaks, ledger and audit (about an hour); docs/reliability.md
 	$(BIN)/python benchmarks/leaks.py
 	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/limits.py
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/licences.py
 

@@ -1,4 +1,4 @@
-"""The audit with its figures kept: `python benchmarks/audit.py [runs] [learn runs] [clean audits] [family runs]`."""
+"""The audit with its figures kept: `python benchmarks/audit.py [runs] [clean runs] [learn runs] [clean audits] [family runs]`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 
-def main(runs: int, learn_runs: int, alarms: int, family_runs: int) -> None:
+def main(runs: int, clean_runs: int, learn_runs: int, alarms: int, family_runs: int) -> None:
     from benchmarks.figures import record
     from dpbn.audit import audit
     from dpbn.audit.subjects import ROWS, clean_subjects
@@ -23,7 +23,7 @@ def main(runs: int, learn_runs: int, alarms: int, family_runs: int) -> None:
     )
     found = [Line(f"{family.name}, long", verdict, "holds", 0.95 if family_runs >= 500_000 else 0.0)]
     print(HEADER, found[0].row, sep="\n", flush=True)
-    for line in lines(runs, learn_runs=learn_runs, alarms=alarms):
+    for line in lines(runs, clean_runs=clean_runs or None, learn_runs=learn_runs, alarms=alarms):
         print(line.row, flush=True)
         found.append(line)
     broken = [line for line in found if line.expected == "caught"]
@@ -42,4 +42,4 @@ def main(runs: int, learn_runs: int, alarms: int, family_runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:5] or (200_000, 1_000, 100, 1_000_000)))
+    main(*(int(word) for word in sys.argv[1:6] or (200_000, 0, 1_000, 100, 1_000_000)))

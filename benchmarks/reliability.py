@@ -116,7 +116,22 @@ def _ledger(figures: dict[str, Any] | None) -> str:
     return _section("Ledger", promise, "python benchmarks/ledger.py", seen)
 
 
-def _fuzz(figures: dict[str, Any] | None) -> str:
+def _limits(figures: dict[str, Any] | None) -> str:
+    if figures is None:
+        return ""
+    refused = ", ".join(
+        f"{name} {cost['cpu_milliseconds']} ms and {cost['megabytes']} MB"
+        for name, cost in figures["refusals_of_10^31_cells"].items()
+    )
+    return (
+        f"\n\n`python benchmarks/limits.py`, {_when(figures).lower()}: the slowest of {figures['megabyte_inputs']} hostile "
+        f"inputs of a megabyte took {figures['slowest_cpu_seconds']} s of processor time ({figures['slowest_reader']}); the "
+        f"whole process, imports and all readers, peaked at {figures['process_peak_mb']} MB. A structure with a table of "
+        f"10^31 cells was refused in: {refused}."
+    )
+
+
+def _fuzz(figures: dict[str, Any] | None, limits: dict[str, Any] | None) -> str:
     promise = (
         "Whatever the bytes, a reader gives a whole value or a typed error, within a second and 256 MB per MB of input. "
         "XML entities are refused unexpanded, pickles are never loaded, tables of 10^30 cells are refused before "
@@ -132,7 +147,7 @@ def _fuzz(figures: dict[str, Any] | None) -> str:
     seen = (
         f"{_when(figures)}: {figures['inputs']:,} inputs in {figures['seconds_per_reader']} s per reader, coverage-guided "
         f"(atheris), one second and 768 MB at most for one input: **{figures['failures']} failures**.\n\n"
-        f"| reader | inputs | edges covered | crashes, hangs, untyped errors |\n|---|---|---|---|\n{rows}"
+        f"| reader | inputs | edges covered | crashes, hangs, untyped errors |\n|---|---|---|---|\n{rows}" + _limits(limits)
     )
     return _section("Bad input", promise, "make fuzz", seen)
 
@@ -171,7 +186,7 @@ REST = """## Numbers, interruption, supply chain
 def write_page(known: dict[str, Any]) -> None:
     """The whole page from all figures known."""
     parts = [TOP, _audit(known.get("audit")), _leaks(known.get("leaks")), _ledger(known.get("ledger"))]
-    parts += [_fuzz(known.get("fuzz")), _soak(known.get("soak")), REST, LIMITS]
+    parts += [_fuzz(known.get("fuzz"), known.get("limits")), _soak(known.get("soak")), REST, LIMITS]
     PAGE.write_text("\n".join(parts), "utf-8")
 
 

@@ -66,16 +66,19 @@ def whole_learn(method: str, **options: Any) -> Callable[[pd.DataFrame], Any]:
     return release
 
 
-def lines(runs: int = 200_000, *, learn_runs: int = 1_000, alarms: int = 100) -> Iterator[Line]:
+def lines(
+    runs: int = 200_000, *, clean_runs: int | None = None, learn_runs: int = 1_000, alarms: int = 100
+) -> Iterator[Line]:
     """Audit everything, one line after the other. `runs` is for the single family; costlier paths take fewer."""
     pilot = max(500, runs // 10)
     for number, subject in enumerate(clean_subjects()):
-        count = runs if number < 2 else max(1000, runs // 4)
+        count = clean_runs or (runs if number < 2 else max(1000, runs // 4))
+        first = min(pilot, max(500, count // 2))
         verdict = audit(
-            subject.draws, ROWS, subject.neighbour, epsilon=subject.epsilon, runs=count, pilot=pilot, many=True
+            subject.draws, ROWS, subject.neighbour, epsilon=subject.epsilon, runs=count, pilot=first, many=True
         )
-        yield Line(subject.name, verdict, "holds", 0.93 if number == 0 and runs >= 200_000 else 0.0)
-    yield from _gaussian_lines(max(1000, runs // 2), pilot)
+        yield Line(subject.name, verdict, "holds", 0.93 if number == 0 and count >= 200_000 else 0.0)
+    yield from _gaussian_lines(max(1000, clean_runs or runs // 2), min(pilot, clean_runs or pilot))
     for subject in broken_subjects():
         verdict = audit(
             subject.draws, ROWS, subject.neighbour, epsilon=subject.epsilon, runs=runs, pilot=pilot, many=True
