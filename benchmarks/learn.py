@@ -4,6 +4,7 @@
     python benchmarks/learn.py --relations      other epsilons, other numbers of rows, against equal budgets only
     python benchmarks/learn.py --ablation       what each part contributes
     python benchmarks/learn.py --workload       ten questions around one node of ALARM, with and without saying so
+    python benchmarks/learn.py --stages         a split that depends on the data against the public split
     python benchmarks/learn.py --seconds        time from counts to CPTs
     options: --runs 20 --networks asia alarm /path/to/some.bif --processes 2
 
@@ -24,7 +25,9 @@ import numpy as np
 from dpbn import BayesianNetwork, Inference, load_network
 from dpbn.evaluate.baselines import experiment_curator
 from dpbn.evaluate.experiments import Grid, run
+from dpbn.evaluate.measures import Reference
 from dpbn.evaluate.metrics import query_error
+from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.evaluate.source import SimulatedSource
 from dpbn.graph import markov_blanket
 from dpbn.learners import estimate, strategy
@@ -55,7 +58,9 @@ def header(title: str) -> str:
     return f"\n{title}\n{'':34s}" + "".join(f"{m:>18s}" for m in (*MEASURES, "map_accuracy")) + f"{'time':>11s}"
 
 
-def compare(networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float, pgm: bool) -> None:
+def compare(
+    networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float, pgm: bool, output: str | None
+) -> None:
     others = (3 * epsilon, 5 * epsilon)
     shared = {"networks": tuple(networks), "rows": (rows,), "runs": runs, "queries": 40}
     grids = [
@@ -65,7 +70,7 @@ def compare(networks: Sequence[str], runs: int, processes: int, *, rows: int, ep
     ]
     if pgm:
         grids.append(Grid(methods=("private-pgm",), epsilons=(epsilon,), **shared))
-    found = run(grids, processes=processes)
+    found = run(grids, output, processes=processes)
     for network in networks:
         print(header(f"{network}, {rows} rows, {runs} runs"))
         settings = [("exact", epsilon), ("uniform", epsilon), *(("uniform", other) for other in others)]
@@ -140,20 +145,50 @@ def workload(runs: int, *, rows: int, epsilon: float) -> None:
     print(f"\nalarm, mean L1 of ten questions around one node, epsilon {epsilon:g}, {rows} rows, {runs} runs")
     for centre in ("HR", "CATECHOL", "VENTLUNG", "BP", "LVFAILURE", "SAO2"):
         asked = around(network, centre, 10, seed=3)
-        errors: dict[str, list[float]] = {"without": [], "with": []}
+        errors: dict[str, list[float]] = {"without": [], "with": [], "in stages": []}
         for seed in range(runs):
             source = SimulatedSource(network.structure.schema, sample_codes(network, rows, seed=seed))
-            for label, given in (("without", None), ("with", asked)):
+            for label, given, part in (("without", None, None), ("with", asked, None), ("in stages", asked, 0.3)):
                 curator = experiment_curator(source, epsilon, seed)
-                cpts = learn_optimized(network.structure, curator, prior={}, public_cpts={}, workload=given).cpts
-                learned = Inference(BayesianNetwork(network.structure, cpts))
+                made = learn_optimized(
+                    network.structure, curator, prior={}, public_cpts={}, workload=given, stage_one=part
+                )
+                learned = Inference(BayesianNetwork(network.structure, made.cpts))
                 errors[label].append(float(np.mean([query_error(truth, learned, query) for query in asked])))
         mean = {label: float(np.mean(values)) for label, values in errors.items()}
         spread = {label: float(np.std(values, ddof=1) / math.sqrt(runs)) for label, values in errors.items()}
         print(
             f"  {centre:12s} without {mean['without']:.4f} ±{spread['without']:.4f}"
             f"   with {mean['with']:.4f} ±{spread['with']:.4f}   ratio {mean['with'] / mean['without']:.2f}"
+            f"   in stages {mean['in stages']:.4f} ±{spread['in stages']:.4f}",
+            flush=True,
         )
+
+
+def stages(networks: Sequence[str], runs: int, *, rows: int, epsilon: float) -> None:
+    """The public split against splits decided on a first look at 30 and at 50 % of the budget, on the same data."""
+    for name in networks:
+        network = load_network(name)
+        found: dict[float | None, list[list[float]]] = {None: [], 0.3: [], 0.5: []}
+        for seed in range(runs):
+            codes = sample_codes(network, rows, seed=derived_seed("data", name, rows, seed))
+            source = SimulatedSource(network.structure.schema, codes)
+            reference = Reference(network, draw_questions(network.structure, 40, derived_seed("asked", seed), codes))
+            for stage_one, errors in found.items():
+                curator = experiment_curator(source, epsilon, derived_seed("noise", seed, stage_one))
+                learned = learn_optimized(network.structure, curator, prior={}, public_cpts={}, stage_one=stage_one)
+                measured = reference.measure(BayesianNetwork(network.structure, learned.cpts))
+                errors.append([measured[measure] for measure in MEASURES])
+        print(f"\n{name}, epsilon {epsilon:g}, {rows} rows, {runs} runs: {', '.join(MEASURES)}; change in percent")
+        public = np.array(found[None])
+        print("  public split     " + "   ".join(f"{mean:.4f}" for mean in public.mean(axis=0)))
+        for stage_one in (0.3, 0.5):
+            change = 100 * (np.array(found[stage_one]) - public) / public.mean(axis=0)
+            spread = change.std(axis=0, ddof=1) / math.sqrt(runs)
+            cells = "   ".join(
+                f"{mean:+.1f} ±{error:.1f}" for mean, error in zip(change.mean(axis=0), spread, strict=True)
+            )
+            print(f"  stage one {stage_one:g}    {cells}", flush=True)
 
 
 def seconds(networks: Sequence[str], *, rows: int, epsilon: float) -> None:
@@ -172,7 +207,7 @@ def seconds(networks: Sequence[str], *, rows: int, epsilon: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for part in ("relations", "ablation", "workload", "seconds"):
+    for part in ("relations", "ablation", "workload", "seconds", "stages"):
         parser.add_argument(f"--{part}", action="store_true")
     parser.add_argument("--networks", nargs="+", default=list(PAPER))
     parser.add_argument("--runs", type=int, default=20)
@@ -180,19 +215,32 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--without-pgm", action="store_true")
+    parser.add_argument("--output", help="keep finished runs here (.csv or .parquet) and resume from it")
     chosen = parser.parse_args()
     setting = {"rows": chosen.rows, "epsilon": chosen.epsilon}
     if chosen.relations:
         for epsilon, rows in ((0.3, 10_000), (3.0, 10_000), (1.0, 1_000), (1.0, 100_000)):
-            compare(chosen.networks, chosen.runs, chosen.processes, rows=rows, epsilon=epsilon, pgm=False)
+            compare(
+                chosen.networks,
+                chosen.runs,
+                chosen.processes,
+                rows=rows,
+                epsilon=epsilon,
+                pgm=False,
+                output=chosen.output,
+            )
     if chosen.ablation:
         ablation(chosen.networks, chosen.runs, chosen.processes, **setting)
     if chosen.workload:
         workload(chosen.runs, **setting)
     if chosen.seconds:
         seconds(chosen.networks, **setting)
-    if not (chosen.relations or chosen.ablation or chosen.workload or chosen.seconds):
-        compare(chosen.networks, chosen.runs, chosen.processes, pgm=not chosen.without_pgm, **setting)
+    if chosen.stages:
+        stages(chosen.networks, chosen.runs, **setting)
+    if not (chosen.relations or chosen.ablation or chosen.workload or chosen.seconds or chosen.stages):
+        compare(
+            chosen.networks, chosen.runs, chosen.processes, pgm=not chosen.without_pgm, output=chosen.output, **setting
+        )
 
 
 if __name__ == "__main__":

@@ -112,6 +112,15 @@ class Measurement:
         return 2.0 * p / math.expm1(-1.0 / self.scale) ** 2
 
 
+def finest(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """Of every gradual release its finest level, all else as it is: coarser levels hold no further information."""
+    scales: dict[str, float] = {}
+    for m in measurements:
+        if m.ladder:
+            scales[m.ladder] = min(m.scale, scales.get(m.ladder, math.inf))
+    return tuple(m for m in measurements if not m.ladder or m.scale == scales[m.ladder])
+
+
 def total_loss(measurements: Sequence[Measurement], delta: float = 0.0) -> float:
     """The epsilon (at this delta) of publishing all `measurements` together, rounded up."""
     if any(not math.isfinite(m.loss) or m.loss < 0 for m in measurements):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.measure import Measurement
+from dpbn.measure import Measurement, finest
 from dpbn.network import Structure
 
 FLOOR = 2.0  # deviations of the noise on a row
@@ -57,7 +57,7 @@ def row_support(structure: Structure, measurements: Sequence[Measurement], node:
     """Support of `node` from every measured table that holds its family; None if there is none."""
     family = structure.family(node).names
     weight, table = 0.0, np.zeros(structure.shape(node))
-    for measurement in measurements:
+    for measurement in finest(measurements):
         if not set(family) <= set(measurement.names):
             continue
         rate = float(measurement.sampling.rate) if measurement.sampling else 1.0

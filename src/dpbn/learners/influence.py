@@ -7,6 +7,7 @@ noise, and the change of the workload's answers is recorded. Nodes the questions
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,21 +27,29 @@ NOISE = 0.003  # deviation of a made-up family cell, as a part of all records
 FLOOR = 1e-6  # least weight, as a part of the largest: every CPT is released, so every family is measured
 
 
-def influences(structure: Structure, workload: Workload) -> dict[str, float]:
-    """Weight per node for `plan_tables`: mean L1 change of the answers per unit of noise on its family's cells."""
+def influences(structure: Structure, workload: Workload, around: Mapping[str, Array] | None = None) -> dict[str, float]:
+    """Weight per node for `plan_tables`: mean L1 change of the answers per unit of noise on its family's cells.
+
+    On made-up networks, or on the one with the CPTs `around`.
+    """
     names = {name for query in workload for name in query.names}
     relevant = [node for node in structure.nodes if node in ancestors(structure.dag, sorted(names))]
-    scores = _simulated(structure, workload, relevant)
+    scores = _simulated(structure, workload, relevant, around)
     # a family's cells have deviations in proportion to cells^(-1/2) of the table they are summed from
     weights = {node: scores.get(node, 0.0) / math.sqrt(structure.cells(node)) for node in structure.nodes}
     largest = max(weights.values(), default=0.0) or 1.0
     return {node: max(weight / largest, FLOOR) for node, weight in weights.items()}
 
 
-def _simulated(structure: Structure, workload: Workload, relevant: list[str]) -> dict[str, float]:
+def _simulated(
+    structure: Structure, workload: Workload, relevant: list[str], around: Mapping[str, Array] | None
+) -> dict[str, float]:
     generator = np.random.default_rng(0)  # public: no data is involved
     draws = max(2, NETWORKS // max(len(relevant), 1))
-    made_up = {node: _rows(generator, (draws, *structure.shape(node))) for node in structure.nodes}
+    if around is None:
+        made_up = {node: _rows(generator, (draws, *structure.shape(node))) for node in structure.nodes}
+    else:
+        made_up = {node: np.repeat(np.asarray(around[node])[None], draws, axis=0) for node in structure.nodes}
     families = [structure.family(node).names for node in relevant]
     margins = ModelMargins(structure, families)
     if margins.largest > CELL_LIMIT:

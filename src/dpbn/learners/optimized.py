@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbn.errors import InputError
 from dpbn.learners.estimate import estimate
 from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
+from dpbn.learners.stages import measure_in_stages
 from dpbn.learners.strategy import Strategy, plan_tables
 from dpbn.measure import Curator, Measurement, Request
 from dpbn.network import Structure
@@ -32,13 +34,26 @@ def learn_optimized(
     prior: Mapping[str, Array],
     public_cpts: Mapping[str, Array],
     workload: Workload | None = None,
+    stage_one: float | None = None,
 ) -> Learned:
-    """`allocation[node]` is the loss (epsilon, or rho with delta > 0) of all tables that contain the node's family."""
+    """`allocation[node]` is the loss (epsilon, or rho with delta > 0) of all tables that contain the node's family.
+
+    With `stage_one` (the part of the budget to look with, 0.05 to 0.95) the split depends on the data: see `stages`.
+    """
+    if stage_one is not None and not 0.05 <= stage_one <= 0.95:
+        raise InputError(f"stage_one must be in 0.05..0.95, got {stage_one!r}")
+    if stage_one is not None and curator.budget.delta > 0:
+        raise InputError(f"stage_one needs Laplace noise, so delta must be 0, got {curator.budget.delta!r}")
     if len(public_cpts) == len(structure.nodes):
         return Learned(dict(public_cpts), {})
     weights = influences(structure, workload) if workload else None
     strategy = plan_tables(structure, curator.budget, curator.sensitivity, public_cpts, weights)
-    measurements = curator.measure(requests(strategy, curator.budget, curator.sensitivity), stage="all")
+    if stage_one is None:
+        measurements = curator.measure(requests(strategy, curator.budget, curator.sensitivity), stage="all")
+    else:
+        measurements = measure_in_stages(
+            structure, curator, strategy, stage_one, prior=prior, public_cpts=public_cpts, workload=workload
+        )
     cpts = estimate(structure, measurements, prior=prior, public_cpts=public_cpts)
     return Learned(cpts, allocation(structure, measurements), details(measurements))
 

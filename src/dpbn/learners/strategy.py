@@ -63,12 +63,12 @@ def plan_tables(
     Laplace noise, or with delta > 0 Gaussian noise where that is predicted to be less (many tables). `weights`
     say how much an error in each node's CPT matters; 1 by default.
     """
-    # deviation of one cell is l1 root(2) / epsilon, or l2 / root(2 rho)
-    laplace = _strategy(structure, public, weights, "laplace", sensitivity.l1 * math.sqrt(2) / budget.epsilon)
+    # mean absolute noise on one cell at the whole budget: l1 / epsilon, or root(2 / pi) times l2 / root(2 rho)
+    laplace = _strategy(structure, public, weights, "laplace", sensitivity.l1 / budget.epsilon)
     if budget.delta == 0:
         return laplace
     rho = accounting.rho_budget(budget.epsilon, budget.delta)
-    gaussian = _strategy(structure, public, weights, "gaussian", math.sqrt(sensitivity.l2_squared / (2 * rho)))
+    gaussian = _strategy(structure, public, weights, "gaussian", math.sqrt(sensitivity.l2_squared / (math.pi * rho)))
     return min(laplace, gaussian, key=lambda strategy: strategy.cost)
 
 
@@ -77,7 +77,7 @@ def _strategy(
     public: Iterable[str],
     weights: Mapping[str, float] | None,
     mechanism: str,
-    deviation: float,
+    noise: float,
 ) -> Strategy:
     schema = structure.schema
     known = set(public)
@@ -96,7 +96,7 @@ def _strategy(
         tuple(schema.cells(names) for names in tables),
         tuple(part / whole for part in parts),
         mechanism,
-        float(deviation * whole ** (1 / power)),
+        float(noise * whole ** (1 / power)),
     )
 
 

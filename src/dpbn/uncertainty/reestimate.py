@@ -16,6 +16,7 @@ from dpbn.errors import InputError
 from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.icml2020 import weighted_mean
 from dpbn.learners.procedure1 import node_tables, parameters_from
+from dpbn.measure import finest
 
 if TYPE_CHECKING:
     from dpbn.release import Release
@@ -40,11 +41,13 @@ def _priors(release: Release) -> dict[str, Array]:
 
 
 def _optimized(release: Release, tables: Tables) -> Mapping[str, Array]:
+    used = finest(release.measurements)
+    values = [table for table, m in zip(tables, release.measurements, strict=True) if m in used]
     return estimate_batch(
         release.structure,
-        [m.names for m in release.measurements],
-        [table.astype(np.float64) for table in tables],
-        [m.variance for m in release.measurements],
+        [m.names for m in used],
+        [table.astype(np.float64) for table in values],
+        [m.variance for m in used],
         prior=_priors(release),
         public_cpts={node: release.network.cpt(node) for node in release.public_nodes},
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.measure import Measurement
+from dpbn.measure import Measurement, finest
 from dpbn.network import BayesianNetwork
 from dpbn.privacy.noise import InsecureNoise
 from dpbn.sampling import sample_codes
@@ -17,7 +17,8 @@ Counts = NDArray[np.int64]
 
 def estimated_rows(measurements: Sequence[Measurement]) -> float:
     """The number of rows, from the noisy totals of all tables, weighted by inverse variance; at least 1."""
-    whole = [m for m in measurements if m.sampling is None] or list(measurements)
+    shown = finest(measurements)
+    whole = [m for m in shown if m.sampling is None] or shown
     weights = np.array([1.0 / (m.values.size * max(m.variance, 1e-12)) for m in whole])
     totals = np.array([float(m.values.sum()) / float(m.sampling.rate if m.sampling else 1) for m in whole])
     return max(1.0, float(np.sum(weights * totals) / np.sum(weights)))
