@@ -21,8 +21,8 @@ demo: $(VENV)/.light  ## learn ALARM at epsilon 1, write the release, ask it a q
 	$(BIN)/python examples/demo.py out
 
 lint: $(VENV)/.dev  ## lint and type-check
-	$(BIN)/ruff check src tests examples
-	$(BIN)/ruff format --check src tests examples
+	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks
 	$(BIN)/mypy
 
 test: lint system-packages test-ibis  ## lint, type-check and run the tests
@@ -36,6 +36,9 @@ bench-intervals: $(VENV)/.dev  ## coverage and width of intervals on simulated r
 
 bench-inference: $(VENV)/.bench  ## time posteriors, queries, batches and MPE against pyAgrum
 	$(BIN)/python benchmarks/inference.py
+
+check-explanations: $(VENV)/.bench  ## MPE on all 24 networks of the bnlearn repository (minutes)
+	$(BIN)/python benchmarks/inference.py --only explanations
 
 audit: $(VENV)/.dev  ## black-box audit of every private path and of broken ones, as a Markdown table (minutes)
 	$(BIN)/python -m dpbn.audit
@@ -91,4 +94,4 @@ docs: reference  ## build the documentation into site/
 clean:  ## remove the environment and what was made
 	rm -rf $(VENV) .venv-ibis out site build
 
-.PHONY: fuzz soak trust help bench-web demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals bench-learn
+.PHONY: check-explanations fuzz soak trust help bench-web demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals bench-learn

@@ -2,8 +2,9 @@
 
     python benchmarks/count.py [--rows 10000000] [--network alarm] [--repeat 3]
 
-Every peer gets the same codes in the form it likes best, and only counting is timed (best of the
-repeats). From Parquet everything is timed, decoding included, on a file that is in the page cache.
+Every peer gets the same codes in the form it likes best, and only counting is timed. Each side runs
+once to warm up and then `--repeat` times; the best counts. From Parquet everything is timed, decoding
+included, on a file that is in the page cache.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from dpbn.sampling import sample_codes
 
 
 def best(function: Callable[[], Any], repeat: int) -> tuple[float, Any]:
-    """The shortest of `repeat` runs in seconds, and what the last one returned."""
-    shortest, result = float("inf"), None
+    """The shortest of `repeat` runs in seconds after one to warm up, and what the last one returned."""
+    shortest, result = float("inf"), function()
     for _ in range(repeat):
         gc.collect()
         begin = time.perf_counter()
@@ -85,19 +86,18 @@ def in_memory(codes, network, repeat: int) -> None:
     rows = len(next(iter(codes.values())))
     matrix = np.array([codes[node] for node in structure.nodes], dtype=np.uint8)
     times = {"memcpy of the columns": best(matrix.copy, repeat)[0]}
-    ours(matrix[:, :1000], structure, sets, "numba")  # compile
     times["dpbn, numba"], numba_tables = best(lambda: ours(matrix, structure, sets, "numba"), repeat)
     times["dpbn, numpy"], numpy_tables = best(lambda: ours(matrix, structure, sets, "numpy"), repeat)
     matrix = None
     frame = pd.DataFrame(codes)
-    times["mbi"], mbi_tables = best(by_mbi(frame, structure, sets), 1 if rows > 10**6 else repeat)
+    times["mbi"], mbi_tables = best(by_mbi(frame, structure, sets), repeat)
     del frame
-    times["polars"], _ = best(by_polars(codes, sets), 1 if rows > 10**6 else repeat)
+    times["polars"], _ = best(by_polars(codes, sets), repeat)
     connection = duckdb.connect()
     arrow = pa.table({node: codes[node] for node in structure.nodes})  # noqa: F841 - read by DuckDB by its name
     connection.execute("CREATE TABLE held AS SELECT * FROM arrow")
     query = by_duckdb("held", sets)
-    times["DuckDB"], _ = best(lambda: connection.execute(query).fetchall(), 1 if rows > 10**6 else repeat)
+    times["DuckDB"], _ = best(lambda: connection.execute(query).fetchall(), repeat)
     for names in sets:
         assert np.array_equal(numba_tables[names], numpy_tables[names])
         assert np.array_equal(np.asarray(mbi_tables[names]).astype(int).ravel(), numba_tables[names].ravel())
@@ -146,7 +146,6 @@ def from_parquet(path: Path, network, repeat: int) -> None:
     def count():
         return open_source(path, structure).counts(sets)
 
-    count()
     times: dict[str, float] = {}
     times["Arrow decode, batches"], rows = best(decode, repeat)
     times["Arrow decode, one table"], _ = best(table, repeat)
@@ -159,7 +158,7 @@ def from_parquet(path: Path, network, repeat: int) -> None:
     if compiled is not None:
         sys.modules["dpbn.data.kernel_numba"] = compiled
     query = by_duckdb(f"read_parquet('{path}')", sets)
-    times["DuckDB"], _ = best(lambda: duckdb.connect().execute(query).fetchall(), 1 if rows > 10**6 else repeat)
+    times["DuckDB"], _ = best(lambda: duckdb.connect().execute(query).fetchall(), repeat)
     print(f"\nfrom Parquet, {rows:,} rows, {path.stat().st_size / 2**20:,.0f} MiB")
     for name, seconds in times.items():
         print(f"  {name:24}{seconds * 1000:10,.0f} ms")

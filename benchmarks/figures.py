@@ -1,4 +1,4 @@
-"""Figures that the long checks have seen, kept in docs/figures/reliability.json; docs/reliability.md is made of them."""
+"""Figures the long checks have seen, kept in docs/figures/reliability.json; docs/reliability.md is made of them."""
 
 from __future__ import annotations
 
