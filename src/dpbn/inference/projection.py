@@ -53,7 +53,7 @@ class Projection:
         self._block = block
         lead = scope[:split]
         self._lead = tuple(sizes[v] for v in lead)
-        self._summed = tuple(i for i, v in enumerate(lead) if v not in kept)
+        self._summed = _runs(self._lead, [v in kept for v in lead])
         trailing = [v in kept for v in scope[split:]]
         matrix = _zeros_and_ones(self.shape[split:], trailing) if not all(trailing) else None
         self._matrix = matrix
@@ -70,8 +70,8 @@ class Projection:
             found = table
             if self._matrix is not None:
                 found = table.reshape(self._rows_in) @ self._matrix
-            if self._summed:
-                found = np.add.reduce(found.reshape(*self._lead, -1), axis=self._summed)
+            for before, run in self._summed:
+                found = np.add.reduce(found.reshape(before, run, -1), axis=1)
             return found.reshape(-1)
         return table if self._matrix is None else table @ self._matrix
 
@@ -97,6 +97,24 @@ class Projection:
             full = np.broadcast_to(cells.reshape(*shape, self._block), (*self._lead, self._block))
             self._index = np.ascontiguousarray(full).reshape(-1)
         return self._index
+
+
+def _runs(shape: Sequence[int], kept: Sequence[bool]) -> list[tuple[int, int]]:
+    """Neighbouring axes to be summed as one, first ones first: (kept cells before, cells summed).
+
+    One run at a time keeps long rows behind the axis, and halves the table for the next.
+    """
+    runs: list[tuple[int, int]] = []
+    before, open_run = 1, False
+    for size, keep in zip(shape, kept, strict=True):
+        if keep:
+            before *= size
+        elif open_run:
+            runs[-1] = (before, runs[-1][1] * size)
+        else:
+            runs.append((before, size))
+        open_run = not keep
+    return runs
 
 
 def _thread_free(rows: int, inner: int, columns: int) -> tuple[int, ...]:
