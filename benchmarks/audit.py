@@ -1,4 +1,7 @@
-"""The audit with its figures kept: `python benchmarks/audit.py [runs] [clean runs] [learn runs] [clean audits] [family runs]`."""
+"""The audit with its figures kept.
+
+python benchmarks/audit.py [runs] [clean runs] [learn runs] [clean audits] [family runs]
+"""
 
 from __future__ import annotations
 

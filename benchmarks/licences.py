@@ -26,7 +26,8 @@ def main() -> None:
 
     light = set(needed("numba")) | set(needed("engines"))
     rows = [
-        f"| {name} | {metadata.version(name)} | {licence(name).replace('|', '/')} | {'use' if name in light else 'tests'} |"
+        f"| {name} | {metadata.version(name)} | {licence(name).replace('|', '/')} | "
+        f"{'use' if name in light else 'tests'} |"
         for name in needed("dev")
     ]
     head = (

@@ -1,4 +1,4 @@
-"""Processor seconds and memory of hostile megabytes and of structures too large to hold: `python benchmarks/limits.py`."""
+"""Seconds and memory of hostile megabytes and of structures too large to hold: `python benchmarks/limits.py`."""
 
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - the lines of a page
 """docs/reliability.md: what dpbn promises, how it is tested, and the figures the long checks saw.
 
 The commands of the long checks call `write_page` with their figures; `python benchmarks/reliability.py` writes it again.
@@ -147,7 +148,8 @@ def _fuzz(figures: dict[str, Any] | None, limits: dict[str, Any] | None) -> str:
     seen = (
         f"{_when(figures)}: {figures['inputs']:,} inputs in {figures['seconds_per_reader']} s per reader, coverage-guided "
         f"(atheris), one second and 768 MB at most for one input: **{figures['failures']} failures**.\n\n"
-        f"| reader | inputs | edges covered | crashes, hangs, untyped errors |\n|---|---|---|---|\n{rows}" + _limits(limits)
+        f"| reader | inputs | edges covered | crashes, hangs, untyped errors |\n|---|---|---|---|\n{rows}"
+        + _limits(limits)
     )
     return _section("Bad input", promise, "make fuzz", seen)
 
