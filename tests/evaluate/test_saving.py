@@ -46,6 +46,12 @@ def test_independent_noise_widens_the_interval():
     assert saving.low < saving.factor < saving.high
 
 
+def test_a_method_with_fewer_runs_is_compared_on_those_runs():
+    later = [{**row, "run": row["run"] + 100, "row": row["row"] * 50} for row in CURVE]
+    found = savings([*CURVE, *later, *_rows("optimized", 1.0, 0.1, spread=0.1)], ["row"])
+    assert next(s for s in found if s.method == "optimized").factor == pytest.approx(3.0, rel=1e-6)
+
+
 def test_beyond_the_curve_only_a_bound_is_given():
     found = savings([*CURVE, *_rows("optimized", 1.0, 0.001), *_rows("icml2020", 1.0, 9.0)], ["row"])
     by = {s.method: s for s in found if s.method != "uniform"}

@@ -86,15 +86,16 @@ def _saving(
     epsilon: float,
     generator: np.random.Generator,
 ) -> tuple[float, float, float, str]:
-    curve = np.array([np.mean(list(point.values())) for point in base])
-    error = float(np.mean(list(mine.values())))
-    at = equivalent_epsilon(epsilons, curve, error)
-    bound = ">" if error < curve.min() else "<" if error > curve.max() else ""
-    runs = np.array(sorted(set(mine).intersection(*base)))
-    if runs.size < 2:
-        return at / epsilon, float("nan"), float("nan"), bound
+    runs = np.array(sorted(set(mine).intersection(*base)))  # the same data for both, also where one has more runs
+    if not runs.size:
+        return float("nan"), float("nan"), float("nan"), ""
     points = np.array([[point[run] for run in runs] for point in base])
     values = np.array([mine[run] for run in runs])
+    curve, error = points.mean(axis=1), float(values.mean())
+    at = equivalent_epsilon(epsilons, curve, error)
+    bound = ">" if error < curve.min() else "<" if error > curve.max() else ""
+    if runs.size < 2:
+        return at / epsilon, float("nan"), float("nan"), bound
     drawn = []
     for _ in range(RESAMPLES):
         pick = generator.integers(runs.size, size=runs.size)
