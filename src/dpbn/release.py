@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpbn.errors import DpbnError, FormatError
 from dpbn.files import read_text, write_atomically
@@ -23,6 +24,7 @@ from dpbn.formats import load_network, project_json
 from dpbn.measure import Measurement, Sampling
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.guarantee import Guarantee, Neighbors
+from dpbn.support import supports
 
 FORMAT, VERSION = "dpbn-release", 1
 
@@ -64,6 +66,15 @@ class Release:
     def id(self) -> str:
         """SHA-256 of the release's content: names this release in the ledger."""
         return hashlib.sha256(_dump(to_dict(self)).encode()).hexdigest()
+
+    @property
+    def weak_rows(self) -> dict[str, NDArray[np.bool_]]:
+        """Per node, which CPT rows (axes: parents in order) rest on too few records to be learned at this budget."""
+        return {
+            node: support.below_floor
+            for node, support in supports(self.structure, self.measurements).items()
+            if support.below_floor.any()
+        }
 
     @property
     def statement(self) -> str:
@@ -125,6 +136,7 @@ def to_dict(release: Release) -> dict[str, Any]:
         "prior": dict(release.prior),
         "public_nodes": list(release.public_nodes),
         "structure_sha256": structure_hash(release.structure),
+        "weak_rows": {node: np.argwhere(weak).tolist() for node, weak in release.weak_rows.items()},
         "details": dict(release.details),
         "network": project_json.network_to_dict(release.network),
         "measurements": [_measurement_to_dict(m) for m in release.measurements],

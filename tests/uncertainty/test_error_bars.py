@@ -112,7 +112,9 @@ def test_many_rows_are_scaled_not_drawn():
 def test_answers_name_the_weak_rows_they_lean_on():
     network = dpbn.load_network("child")
     data = network.sample(2_000, seed=5)
-    ask = dpbn.Inference(dpbn.learn(data, network, epsilon=0.1, noise=dpbn.InsecureNoise(1)))
+    release = dpbn.learn(data, network, epsilon=0.1, noise=dpbn.InsecureNoise(1))
+    assert release.weak_rows["LungParench"].shape == network.structure.shape("LungParench")[:-1]
+    ask = dpbn.Inference(release)
     evidence = {"Disease": "Lung"}
     rows = ask.query(["LungParench"], evidence).weak_rows
     assert rows

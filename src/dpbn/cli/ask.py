@@ -68,6 +68,7 @@ def query(
     if bars["total"] is not None:
         columns += [f"{interval:.0%} interval", "privacy alone", "sampling alone"]
     print_table(columns, rows)
+    _warn_of_weak_rows(answer.weak_rows)
 
 
 def intervals(answer: Any, level: float, part: str) -> Any:
@@ -84,11 +85,20 @@ def _shown(bars: dict[str, Any], cell: tuple[int, ...]) -> list[str]:
     return [f"{ends[0][cell]:.4f} – {ends[1][cell]:.4f}" for ends in bars.values() if ends is not None]
 
 
+def _warn_of_weak_rows(weak: list[Any], most: int = 5) -> None:
+    if weak:
+        named = "; ".join(str(row) for row in weak[:most]) + (
+            f"; and {len(weak) - most} more" if len(weak) > most else ""
+        )
+        click.echo(f"note: this answer leans on rows with too few records to be learned well: {named}", err=True)
+
+
 def _document(answer: Any, level: float, bars: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = answer.to_dict()
     if bars["total"] is not None:
         ends = {part: {"low": low.tolist(), "high": high.tolist()} for part, (low, high) in bars.items()}
-        document |= {"level": level, **ends.pop("total"), **ends}
+        weak = [{"node": row.node, "parents": row.parents, "weight": row.weight} for row in answer.weak_rows]
+        document |= {"level": level, **ends.pop("total"), **ends, "weak_rows": weak}
     return document
 
 
