@@ -70,9 +70,9 @@ def _audit(figures: dict[str, Any] | None) -> str:
         return _section("Audit", promise, "make audit", "Not run yet.")
     table = "\n".join(figures["rows"])
     seen = (
-        f"{_when(figures)}, {figures['seconds']} s: {figures['clean_audits']} clean audits, "
+        f"{_when(figures)}: {figures['clean_audits']} clean audits, "
         f"**{figures['false_alarms']} false alarms**; {figures['caught']} of {figures['broken']} broken variants caught; "
-        f"tightness on a single family at epsilon 1: **{figures['tightness']}** ({figures['family_runs']:,} runs).\n\n"
+        f"tightness on a single family at epsilon 1: **{figures['tightness']}** ({figures['family_runs']:,} runs). {figures.get('note', '')}\n\n"
         "| mechanism | runs on each table | promised | proven at least | ratio | outcome | event |\n"
         f"|---|---|---|---|---|---|---|\n{table}"
     )
