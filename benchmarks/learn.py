@@ -32,6 +32,7 @@ from dpbn.evaluate.source import SimulatedSource
 from dpbn.graph import markov_blanket
 from dpbn.learners import estimate, strategy
 from dpbn.learners.optimized import learn_optimized
+from dpbn.privacy import accounting
 from dpbn.sampling import sample_codes
 from dpbn.workload import Query, Workload
 
@@ -192,6 +193,7 @@ def stages(networks: Sequence[str], runs: int, *, rows: int, epsilon: float) -> 
 
 
 def seconds(networks: Sequence[str], *, rows: int, epsilon: float) -> None:
+    accounting.laplace_scale(1.0, 1)  # loads OpenDP before any clock runs
     print(f"\nseconds from counts to CPTs, first call in a process and best of three more, {rows} rows")
     for name in networks:
         network = load_network(name)
