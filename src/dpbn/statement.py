@@ -21,8 +21,10 @@ _METHODS = {
     "exact": "relative frequencies without noise",
 }
 _POLICIES = {
-    "error": "Only tables whose values all lie in the declared states are learned from; others are refused.",
+    "error": "Only tables whose values all lie in the declared states are learned from; others are refused, and the "
+    "promise compares tables that are not.",
     "drop": "Records with a value outside the declared states were left out.",
+    "catch_all": "Values outside the declared states were put into the state each variable declares for them.",
 }
 NOT_PRIVATE = (
     "This file is NOT private. It was made without noise, or with noise from a seeded generator, "
@@ -97,16 +99,23 @@ def _strength(release: Release, who: str) -> str:
     epsilon = release.guarantee.epsilon
     if not math.isfinite(epsilon):
         return "Not at all: there is no bound."
-    factor, certainty = math.exp(min(epsilon, 700.0)), 1 / (1 + math.exp(-epsilon))
+    delta = release.guarantee.delta
+    # right with e^epsilon / (1 + e^epsilon) at most, and delta / (1 + e^epsilon) more if there is a delta
+    factor, certainty = math.exp(min(epsilon, 700.0)), (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
     shown = f"{factor:.3g}" if factor < 1e6 else "more than a million"
     replaced = release.guarantee.neighbors == "replace"
     bet = f"which of two given {who}s is in the table" if replaced else f"that a given {who} is in the table"
     other = f"had that {who} been another" if replaced else f"without that {who}"
-    slack = ", give or take δ" if release.guarantee.delta else ""
+    slack = ", give or take δ" if delta else ""
+    wins = (
+        f"will guess right with probability {certainty:.1%} at most"
+        if delta
+        else f"can become {certainty:.1%} sure at most"
+    )
     return (
         f"ε = {epsilon:.6g}. Whatever anyone concludes from this file would have been concluded with nearly the same "
         f"probability {other}: the two probabilities differ by a factor of at most e^ε = {shown}{slack}. Someone who "
-        f"thought it an even bet {bet} can become {certainty:.1%} sure at most{slack}."
+        f"thought it an even bet {bet} {wins}."
     )
 
 

@@ -1,12 +1,16 @@
 """One person moves every table by at most the declared sensitivity, and some person moves it by exactly that."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbn.data import open_source
 from dpbn.domain import Schema, Variable
+from dpbn.errors import DataError
 from dpbn.graph import Dag
 from dpbn.network import Structure
 from dpbn.privacy.guarantee import Sensitivity
@@ -82,3 +86,14 @@ def test_the_bounds_are_attained():
 def test_without_the_bound_a_unit_moves_the_table_further():
     """The tests above would notice a missing bound."""
     assert distance(counted([(1, ("a", 0.0))] * 5), counted([])) == 5
+
+
+def test_one_person_cannot_count_twice_under_a_number_and_a_text(tmp_path):
+    """Two files of one folder, the unit once as 1 and once as "1": two people to a dictionary, one in truth."""
+    for name, units in (("a", pa.array([1, 2])), ("b", pa.array(["1", "2"]))):
+        pq.write_table(pa.table({"unit": units, "x": ["a", "b"], "y": [0.0, 1.0]}), tmp_path / f"{name}.parquet")
+    with pytest.raises(DataError, match="one kind"):
+        open_source(tmp_path, STRUCTURE, unit="unit").counts(SETS)
+    mixed = pd.DataFrame({"unit": [1, "1"], "x": ["a", "b"], "y": [0.0, 1.0]}, dtype=object)
+    with pytest.raises(DataError, match="one kind"):
+        open_source(mixed, STRUCTURE, unit="unit").counts(SETS)

@@ -2,7 +2,8 @@
 
 A unit's kept records are its first k in the order the table is read. Which they are depends on that
 unit's own records only, so adding or removing a unit changes no other unit's choice, and moves every
-table by at most k. Attribute values play no part.
+table by at most k. Attribute values play no part. Units are told apart by their values as they stand; a
+column that mixes text with other kinds is refused, since 1 and "1" would count as two people.
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ class UnitBound:
     def __init__(self, column: str, limit: int):
         self.column, self._limit = column, limit
         self._seen: dict[Any, int] = {}
+        self._kinds: set[str] = set()
 
     def keep(self, values: Any, rows: int) -> tuple[NDArray[np.bool_], int]:
         """Which of the next records to keep, and how many have no unit (those are not kept)."""
         numbers, ids = _factorized(values)
+        self._kinds.update("text" if isinstance(unit, str) else "other" for unit in ids)
+        if len(self._kinds) > 1:
+            raise DataError(f"the unit column {self.column!r} must hold values of one kind, got text and others mixed")
         present = numbers >= 0
         earlier = np.fromiter((self._seen.get(unit, 0) for unit in ids), dtype=np.int64, count=len(ids))
         order = np.argsort(numbers, kind="stable")
