@@ -1,7 +1,8 @@
 """The one module that touches OpenDP: exact integer samplers and their own privacy maps.
 
 OpenDP reads `scale` as the exact rational value of the float, draws by exact rational arithmetic on bits of
-a cryptographic generator that the system seeds, adds in big integers and clamps the sum to 64 bits. The clamp is applied after the noise, so it is post-processing and costs no privacy.
+a cryptographic generator that the system seeds, adds in big integers and clamps the sum to 64 bits.
+The clamp is applied after the noise, so it is post-processing and costs no privacy.
 """
 
 from __future__ import annotations
