@@ -6,8 +6,8 @@ import numpy as np
 
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
-# CPT rows are drawn from a symmetric Dirichlet with this total concentration. Not fitted to any one network: the
-# rows of published networks are skewed (many near 0 or 1), and a total of about 1 is that skewed.
+# CPT rows are drawn from a symmetric Dirichlet with this total concentration. One number for all networks, but chosen
+# by looking at forecasts of published ones (docs/uncertainty.md says which values were tried and why it moved).
 CONCENTRATION = 0.9
 
 
