@@ -42,6 +42,22 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
     return path
 
 
+def check_writable(path: str | Path, size: int = 0) -> None:
+    """Refuse a place where `size` bytes cannot be written, by writing them beside it and taking them away again."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"the folder of {str(path)!r} must exist, got none: make it first")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{str(path)!r} must be a file, got a folder or a device")
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:100]}.") as file:
+            file.write(bytes(size))
+            file.flush()
+            os.fsync(file.fileno())
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
+
+
 def _unwritable(path: Path, error: Exception) -> InputError:
     return InputError(f"{str(path)!r} must be a file that can be written: {getattr(error, 'strerror', '') or error}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,13 +49,16 @@ def learn(
     noise: Noise | None = None,
     ledger: Ledger | None = None,
     dataset: str | None = None,
+    progress: Callable[[float | None], None] | None = None,
     **options: Any,
 ) -> Release:
     """Learn the CPTs of `structure` from the private table `data` under differential privacy.
 
     Bad arguments and data that does not fit the schema raise before anything is charged or released.
     With a `ledger` and a `dataset` name, (epsilon, delta) is charged before the first noise is drawn; a
-    run that fails after that stays charged and says so. `options` are the method's own.
+    run that fails after that stays charged and says so. `progress` is told how much of each pass over the
+    table is done (0 to 1, None if unknown): it follows the table, show it to the custodian only. `options` are
+    the method's own.
     """
     structure = structure.structure if isinstance(structure, BayesianNetwork) else structure
     check_cells(structure)
@@ -75,7 +78,9 @@ def learn(
     if ledger is not None or dataset is not None:
         budget = _charged_budget(ledger, dataset, budget, private)
 
-    source = open_source(data, structure, unit=unit, max_contributions=max_contributions, on_unknown=on_unknown)
+    source = open_source(
+        data, structure, unit=unit, max_contributions=max_contributions, on_unknown=on_unknown, progress=progress
+    )
     entry: list[int] = []
 
     def charge() -> None:

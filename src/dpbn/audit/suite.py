@@ -51,6 +51,16 @@ HEADER = (
 )
 
 
+WHOLE = (("uniform", 0.0), ("icml2020", 0.0), ("optimized", 0.0), ("optimized", 1e-6))  # method, delta
+GAUSSIAN_SCALE = 1.5
+GAUSSIAN = ((GAUSSIAN_SCALE, 0.2), (GAUSSIAN_SCALE, 0.6), (GAUSSIAN_SCALE / 1.2, 0.2))  # true scale, epsilon
+
+
+def planned(alarms: int = 100) -> int:
+    """How many `lines` there will be."""
+    return len(clean_subjects()) + len(GAUSSIAN) + len(broken_subjects()) + len(WHOLE) + bool(alarms)
+
+
 def whole_learn(method: str, **options: Any) -> Callable[[pd.DataFrame], Any]:
     """All of `learn`: labels, shapes, errors and every number of the release count as output."""
 
@@ -84,7 +94,7 @@ def lines(
             subject.draws, ROWS, subject.neighbour, epsilon=subject.epsilon, runs=runs, pilot=pilot, many=True
         )
         yield Line(f"broken: {subject.name}", verdict, "caught")
-    for method, delta in (("uniform", 0.0), ("icml2020", 0.0), ("optimized", 0.0), ("optimized", 1e-6)):
+    for method, delta in WHOLE:
         whole, pilot = whole_learn(method, delta=delta), learn_runs // 4
         verdict = audit(whole, ROWS, ONE_MORE, epsilon=1.0, delta=delta, runs=learn_runs, pilot=pilot)
         yield Line(f"whole of learn, {method}{f', delta {delta:g}' if delta else ''}", verdict, "holds")
@@ -93,8 +103,8 @@ def lines(
 
 
 def _gaussian_lines(runs: int, pilot: int) -> Iterator[Line]:
-    scale = 1.5
-    for true_scale, epsilon in ((scale, 0.2), (scale, 0.6), (scale / 1.2, 0.2)):
+    scale = GAUSSIAN_SCALE
+    for true_scale, epsilon in GAUSSIAN:
         verdict = audit_profile(
             gaussian_draws(true_scale),
             ROWS,

@@ -26,14 +26,15 @@ def audit(runs: int, learn_runs: int, alarms: int, as_json: bool) -> None:
     dpbn audit
     dpbn audit --runs 20000 --json
     """
-    from dpbn.audit.suite import HEADER, Line, lines
+    from dpbn.audit.suite import HEADER, Line, lines, planned
 
     done: list[Line] = []
     if not as_json:
         click.echo(HEADER)
-    audits = lines(runs, learn_runs=learn_runs, alarms=alarms)
+    audits, total = lines(runs, learn_runs=learn_runs, alarms=alarms), planned(alarms)
     while True:
-        with working(f"auditing mechanism {len(done) + 1}"):
+        with working(f"auditing mechanism {len(done) + 1} of {total}") as move:
+            move(len(done) / total)
             line = next(audits, None)
         if line is None:
             break

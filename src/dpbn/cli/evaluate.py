@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpbn.cli.shared import json_option, print_json, print_table
+from dpbn.cli.shared import json_option, print_json, print_table, working
 
 
 class Several(click.ParamType):
@@ -30,14 +30,9 @@ class Several(click.ParamType):
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error; nothing where nobody watches."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    """A bar on standard error that also counts; nothing where nobody watches."""
+    with working(label) as move:
+        yield lambda done, total: move(done / max(total, 1), f"{label} {done}/{total}")
 
 
 @click.command()

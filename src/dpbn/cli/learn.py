@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +15,7 @@ from dpbn.cli.shared import check_output, json_option, parse_options, print_json
 if TYPE_CHECKING:
     from dpbn.network import Structure
     from dpbn.privacy.ledger import Ledger
+    from dpbn.release import Release
 
 
 @click.command(name="learn")
@@ -66,12 +71,11 @@ def learn(
          --ledger budget.db --dataset ward-7 -o alarm.release.json
     """
     import dpbn
-    from dpbn.errors import InputError
     from dpbn.privacy.guarantee import Budget, Sensitivity
     from dpbn.workload import read_workload
 
-    check_output(output, overwrite)
     public = dpbn.load_structure(structure)
+    check_output(output, overwrite, _likely_size(public))
     if schema:
         public, unit, max_contributions = _with_schema(public, schema, unit, max_contributions)
     contributions = max_contributions or 1
@@ -85,7 +89,11 @@ def learn(
         click.echo("warning: this will NOT be private; do not publish it", err=True)
     elif not yes:
         _ask(public, epsilon, delta, unit, contributions, book, dataset)
-    with working("counting and learning"):
+    with working("counting") as move:
+
+        def tell(share: float | None) -> None:
+            move(share if share != 1 else None, "learning" if share == 1 else "counting")
+
         release = dpbn.learn(
             data,
             public,
@@ -99,14 +107,11 @@ def learn(
             noise=None if insecure_seed is None else dpbn.InsecureNoise(insecure_seed),
             ledger=book,
             dataset=dataset,
+            progress=tell,
             **choices,
             **own,
         )
-    try:
-        release.save(output)
-    except InputError as error:
-        error.add_note("the release was made and its budget is spent, but it could not be written")
-        raise
+    _save(release, output)
     left = float(book.remaining(dataset).epsilon) if book and dataset else None
     if as_json:
         guarantee = release.guarantee
@@ -118,6 +123,39 @@ def learn(
         click.echo(f"wrote {output}: {release!r}")
         if left is not None:
             click.echo(f"left in the ledger for {dataset}: epsilon {left:g}")
+
+
+def _likely_size(structure: Structure) -> int:
+    """Bytes of a release file, on the safe side: 40 to 95 per cell were seen, and a few thousand for all else."""
+    cells = sum(math.prod(structure.shape(node)) for node in structure.nodes)
+    return min(10_000 + 100 * cells, 1 << 26)
+
+
+def _save(release: Release, output: str) -> None:
+    """Write the release; it is paid for, so if its place has become unwritable it goes somewhere else."""
+    from dpbn.errors import InputError
+
+    try:
+        release.save(output)
+    except (InputError, KeyboardInterrupt) as error:
+        found = _save_elsewhere(release, Path(output).name)
+        saved = f"it was saved as {str(found)!r}, for you only to read" if found else "no other place would take it"
+        error.add_note(f"the release was made and its budget is spent: {saved}")
+        raise
+
+
+def _save_elsewhere(release: Release, name: str) -> Path | None:
+    """In a new folder of the owner's (mode 700), in the first place that takes it: temporary, home, current."""
+    from dpbn.errors import InputError
+
+    for place in (tempfile.gettempdir, Path.home, Path.cwd):
+        with suppress(OSError, RuntimeError):
+            folder = Path(tempfile.mkdtemp(dir=place(), prefix="dpbn-"))
+            try:
+                return release.save(folder / name)
+            except InputError:
+                folder.rmdir()
+    return None
 
 
 def _with_schema(
@@ -132,8 +170,6 @@ def _with_schema(
 
 
 def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:
-    from pathlib import Path
-
     from dpbn.errors import InputError
     from dpbn.privacy.ledger import Ledger
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -68,23 +68,37 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     console.print(table)
 
 
+class Working(Protocol):
+    """Move the bar: the share done (0 to 1, None if unknown), and what is being done if that has changed."""
+
+    def __call__(self, share: float | None, message: str | None = None) -> None: ...
+
+
 @contextmanager
-def working(message: str) -> Iterator[None]:
-    """A spinner with `message` on a terminal's standard error, if the work takes longer than two seconds."""
+def working(message: str) -> Iterator[Working]:
+    """A bar with `message` on a terminal's standard error, if the work takes longer than two seconds.
+
+    It may follow private rows: it is drawn for whoever sits at the terminal, wiped off, and written nowhere else.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda share, message=None: None
         return
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    progress.add_task(message, total=None)
+    task = progress.add_task(message, total=None)
+
+    def move(share: float | None, message: str | None = None) -> None:
+        progress.tasks[0].total = None if share is None else 1.0  # update() would read None as "leave it"
+        progress.update(task, completed=share or 0.0, description=message)
+
     timer = threading.Timer(PATIENCE, progress.start)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield move
     finally:
         timer.cancel()
         timer.join()
@@ -173,12 +187,11 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     return document
 
 
-def check_output(path: str, overwrite: bool = True) -> None:
-    """Refuse a place that cannot be written before any work is done or budget spent."""
+def check_output(path: str, overwrite: bool = True, size: int = 0) -> None:
+    """Refuse a place that cannot be written, or not with `size` bytes, before any work is done or budget spent."""
     from dpbn.errors import InputError
+    from dpbn.files import check_writable
 
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"the folder of {path!r} must exist, got none: make it first")
-    if target.exists() and not overwrite:
+    if Path(path).is_file() and not overwrite:
         raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")
+    check_writable(path, size)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpbn.data.matching import matchings
 from dpbn.data.packing import MAX_TABLE_CELLS, MAX_TOTAL_CELLS, check_sizes
-from dpbn.data.rows import Reader, Reading, RowSource
+from dpbn.data.rows import Progress, Reader, Reading, RowSource
 from dpbn.data.sealed import sealed
 from dpbn.errors import InputError
 from dpbn.network import Structure
@@ -26,8 +26,12 @@ def open_source(
     unit: str | None = None,
     max_contributions: int = 1,
     on_unknown: str = "error",
+    progress: Progress | None = None,
 ) -> RowSource | PushdownSource:
-    """Make `data` countable: check options and column names now, read values only when counts are asked for."""
+    """Make `data` countable: check options and column names now, read values only when counts are asked for.
+
+    `progress` is told while counting how much of the pass is done. It follows the table: for the custodian only.
+    """
     if isinstance(max_contributions, bool) or not isinstance(max_contributions, int) or max_contributions < 1:
         raise InputError(f"max_contributions must be a whole number >= 1, got {max_contributions!r}")
     if unit is None and max_contributions != 1:
@@ -37,10 +41,10 @@ def open_source(
     reading = Reading(structure.schema, matchings(structure.schema, on_unknown), on_unknown, unit, max_contributions)
     engine = _engine(data)
     if engine is None:
-        return RowSource(_reader(data), reading)
+        return RowSource(_reader(data), reading, progress)
     from dpbn.data.pushdown import PushdownSource
 
-    return PushdownSource(data, engine, reading)
+    return PushdownSource(data, engine, reading, progress)
 
 
 def _kinds(data: Any) -> set[tuple[str, str]]:

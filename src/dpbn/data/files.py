@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from dpbn.data.rows import Block
 from dpbn.errors import DataError, InputError
 
 BATCH_ROWS = 1 << 17
+CSV_BYTES = 1 << 24
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
@@ -52,6 +54,7 @@ class ParquetReader:
 
     def __init__(self, files: Sequence[str]):
         self._files = list(files)
+        self._sizes = [os.path.getsize(file) for file in files]
         self._columns = [*self._open(self._files[0], ()).schema_arrow.names, *_partitions(self._files[0])]
 
     def _open(self, file: str, texts: Sequence[str]) -> pq.ParquetFile:
@@ -65,7 +68,7 @@ class ParquetReader:
         return self._columns
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        for file in self._files:
+        for place, file in enumerate(self._files):
             schema, partitions = self._open(file, ()).schema_arrow, _partitions(file)
             stored = [name for name in names if name not in partitions]
             missing = [name for name in stored if name not in schema.names]
@@ -74,6 +77,7 @@ class ParquetReader:
                     f"{_shown(file)} must have the columns of the other files, got none named {missing[:10]}"
                 )
             opened = self._open(file, [name for name in stored if _is_text(schema.field(name).type)])
+            rows, read = opened.metadata.num_rows, 0
             batches = opened.iter_batches(BATCH_ROWS, columns=stored, use_threads=True)
             try:
                 for batch in _ahead(batches):
@@ -81,11 +85,17 @@ class ParquetReader:
                     columns |= {
                         name: _constant(partitions[name], batch.num_rows) for name in names if name in partitions
                     }
-                    yield Block(batch.num_rows, columns)
+                    read += batch.num_rows
+                    yield Block(batch.num_rows, columns, _share(self._sizes, place, read / max(rows, 1)))
             except (pa.ArrowException, OSError):
                 raise DataError(
                     f"{_shown(file)} must be readable Parquet in every row group, got a damaged one"
                 ) from None
+
+
+def _share(sizes: Sequence[int], place: int, part: float) -> float:
+    """How much of all files is read, at `part` of one of them."""
+    return (sum(sizes[:place]) + min(part, 1.0) * sizes[place]) / max(sum(sizes), 1)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -126,6 +136,7 @@ class CsvReader:
 
     def __init__(self, files: Sequence[str]):
         self._files = list(files)
+        self._sizes = [os.path.getsize(file) for file in files]
         self._columns: list[str] = []
         with self._open(self._files[0], None) as stream:
             self._columns = stream.schema.names
@@ -152,7 +163,7 @@ class CsvReader:
         try:
             return pa.csv.open_csv(
                 file,
-                read_options=pa.csv.ReadOptions(block_size=1 << 24),
+                read_options=pa.csv.ReadOptions(block_size=CSV_BYTES),
                 parse_options=parse,
                 convert_options=convert,
             )
@@ -160,11 +171,14 @@ class CsvReader:
             raise _refused(file, error, "must be a UTF-8 CSV file with a header line and the named columns") from None
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        for file in self._files:
+        compressed = any(file.lower().endswith(".gz") for file in self._files)  # how much is inside is unknown
+        for place, file in enumerate(self._files):
             with self._open(file, names) as stream:
                 try:
-                    for batch in stream:
-                        yield Block(batch.num_rows, {name: Written(batch.column(name)) for name in names})
+                    for number, batch in enumerate(stream, 1):
+                        read = number * CSV_BYTES / max(self._sizes[place], 1)
+                        share = None if compressed else _share(self._sizes, place, read)
+                        yield Block(batch.num_rows, {name: Written(batch.column(name)) for name in names}, share)
                 except (pa.ArrowInvalid, OSError) as error:
                     raise _refused(file, error, "must be UTF-8 text throughout") from None
 

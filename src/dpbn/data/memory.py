@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,7 +87,8 @@ class PolarsLazyReader:
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         for frame in self._query.select(list(names)).collect_batches(chunk_size=1 << 17, maintain_order=True):
-            yield from PolarsReader(frame).blocks(names)
+            for block in PolarsReader(frame).blocks(names):
+                yield replace(block, share=None)
 
 
 class CodesReader:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpbn.data.encode import wrong_type
 from dpbn.data.matching import Matching
 from dpbn.data.packing import Group, Names, Table, checked_sets, pack, spread
-from dpbn.data.rows import Reading
+from dpbn.data.rows import Progress, Reading
 from dpbn.data.sealed import sealed
 from dpbn.errors import DataError, MissingExtraError, PrivacyError
 
@@ -40,8 +40,8 @@ class PushdownSource:
 
     can_sample_rows = False  # rows never come here; the boundary thins counts instead
 
-    def __init__(self, native: Any, engine: str, reading: Reading):
-        self._engine, self._reading = engine, reading
+    def __init__(self, native: Any, engine: str, reading: Reading, progress: Progress | None = None):
+        self._engine, self._reading, self._progress = engine, reading, progress
         frame, names = _opened(native, engine)
         reading.check_columns(list(names))
         schema = frame.collect_schema()
@@ -63,7 +63,12 @@ class PushdownSource:
         groups = pack(self._reading.schema, sets, GROUP_CELLS)
         self._check()
         frame = self._records()
-        return spread(groups, [self._count(frame, group) for group in groups], sets)
+        supersets = []
+        for group in groups:
+            supersets.append(self._count(frame, group))
+            if self._progress is not None:
+                self._progress(len(supersets) / len(groups))
+        return spread(groups, supersets, sets)
 
     def sampled_counts(self, sets: Sequence[Names], keep: Callable[[int], NDArray[np.bool_]]) -> Mapping[Names, Table]:
         raise PrivacyError(f"a sample of records must be drawn where they are held, got {self._engine}")

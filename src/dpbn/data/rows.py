@@ -18,6 +18,8 @@ from dpbn.data.units import UnitBound
 from dpbn.domain import Schema
 from dpbn.errors import DataError
 
+Progress = Callable[[float | None], None]  # told how much of a pass is done, 0 to 1; None if that is unknown
+
 
 @dataclass(frozen=True)
 class Block:
@@ -25,6 +27,7 @@ class Block:
 
     rows: int
     columns: Mapping[str, Any]
+    share: float | None = 1.0  # of the table read with this block and those before it, if known
 
 
 class Reader(Protocol):
@@ -91,9 +94,9 @@ class RowSource:
 
     can_sample_rows = True
 
-    def __init__(self, reader: Reader, reading: Reading):
+    def __init__(self, reader: Reader, reading: Reading, progress: Progress | None = None):
         reading.check_columns(reader.columns)
-        self._reader, self._reading = reader, reading
+        self._reader, self._reading, self._progress = reader, reading, progress
         self._kept: tuple[Codes, ...] | None = None
         self._positions = {name: position for position, name in enumerate(reading.schema.names)}
 
@@ -117,14 +120,14 @@ class RowSource:
 
     def _codes(self) -> Iterator[Codes]:
         if not self._reader.in_memory:
-            yield from known_codes(self._reader, self._reading)
+            yield from known_codes(self._reader, self._reading, self._progress)
             return
         if self._kept is None:
-            self._kept = tuple(known_codes(self._reader, self._reading))
+            self._kept = tuple(known_codes(self._reader, self._reading, self._progress))
         yield from self._kept
 
 
-def known_codes(reader: Reader, reading: Reading) -> Iterator[Codes]:
+def known_codes(reader: Reader, reading: Reading, progress: Progress | None = None) -> Iterator[Codes]:
     """Code matrices of the records that count: units bounded first, then unknown values dealt with.
 
     The bound looks at unit and position only. Under "error" every record is checked, also those the
@@ -152,6 +155,8 @@ def known_codes(reader: Reader, reading: Reading) -> Iterator[Codes]:
                 unknown[position] += int(strange.sum())
                 kept = ~strange if kept is None else kept & ~strange
         yield codes if kept is None or kept.all() else np.compress(kept, codes, axis=1)
+        if progress is not None:  # the consumer is done with the block
+            progress(block.share)
     if reading.on_unknown != "drop":
         columns = [matching.column for matching in reading.matchings]
         reading.refuse([*zip(columns, unknown, strict=True), (reading.unit or "", without_unit)], rows)
