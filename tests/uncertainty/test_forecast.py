@@ -68,3 +68,18 @@ def test_nonsense_is_refused(bad):
         dpbn.plan(dpbn.load_network("asia").structure, **{"method": "uniform", **bad})
     with pytest.raises(PrivacyError):
         dpbn.plan(dpbn.load_network("asia").structure, -1.0, method="uniform")
+
+
+@pytest.mark.parametrize("name", ["earthquake", "cancer", "survey"])
+def test_the_range_holds_networks_whose_cpts_the_structure_does_not_tell(name):
+    network = dpbn.load_network(name)
+    low, high = dpbn.plan(network.structure, 1.0, 5_000).error_range
+    assert low < realised(network, 1.0, 5_000, "optimized", runs=8) < high
+
+
+def test_a_guess_leaves_no_range():
+    network = dpbn.load_network("asia")
+    forecast = dpbn.plan(network.structure, 1.0, 1_000, guess=network, simulations=1)
+    assert forecast.error_range is None
+    assert forecast.span == ""
+    assert forecast.to_dict()["error_range"] is None

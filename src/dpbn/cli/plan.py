@@ -57,12 +57,15 @@ def plan(
             **choices,
         )
         wanted = forecast.epsilon_for(wanted_error) if wanted_error is not None else None
+        span = forecast.span
     if plot:
         forecast.plot(plot)
     if as_json:
         print_json({**forecast.to_dict(), **({"epsilon_for_wanted_error": wanted} if wanted else {})})
         return
     click.echo(forecast.headline)
+    if span:
+        click.echo(span)
     print_table(
         ["node", "expected error", "rows below noise"],
         [(n, f"{e:.3f}", f"{forecast.rare_rows[n]:.0%}") for n, e in forecast.node_errors.items()],

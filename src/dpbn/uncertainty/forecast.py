@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from dpbn.measure import Curator, Measurement
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
-from dpbn.uncertainty.guess import typical_network
+from dpbn.uncertainty.guess import CONCENTRATION, LEAST_EVEN, MOST_EVEN, typical_network
 from dpbn.uncertainty.simulate import SyntheticSource
 from dpbn.workload import Query, checked_workload
 
@@ -52,12 +53,23 @@ class Forecast:
     node_errors: Mapping[str, float]
     query_errors: Mapping[Query, float]
     rare_rows: Mapping[str, float]  # node -> share of its CPT rows whose expected count is below the noise
-    again: Callable[[float], Forecast] = field(repr=False, compare=False)
+    simulated: tuple[float, ...]  # the error of each simulated release
+    guessed: bool  # whether CPTs were given; if not, typical ones were drawn
+    again: Callable[..., Forecast] = field(repr=False, compare=False)  # (epsilon[, concentration])
 
     @property
     def error(self) -> float:
         """Mean over nodes of the expected `weighted` error (L1 per CPT row, rows weighted by P(parents))."""
         return float(np.mean(list(self.node_errors.values())))
+
+    @cached_property
+    def error_range(self) -> tuple[float, float] | None:
+        """Least and largest error simulated, with CPTs from the least to the most even published; None with a guess."""
+        if self.guessed:
+            return None
+        ends = [self.again(self.epsilon, evenness).simulated for evenness in (LEAST_EVEN, MOST_EVEN)]
+        errors = [*self.simulated, *ends[0], *ends[1]]
+        return min(errors), max(errors)
 
     def epsilon_for(self, error: float, *, lowest: float = 1e-3, highest: float = 1e3) -> float:
         """The smallest epsilon (to 5 %) whose forecast error is at most `error`: the inverse question."""
@@ -81,6 +93,7 @@ class Forecast:
             "rows": self.rows,
             "method": self.method,
             "error": self.error,
+            "error_range": list(self.error_range) if self.error_range else None,
             "tables": [
                 {"names": list(t.names), "cells": t.cells, "mechanism": t.mechanism, "deviation": t.deviation}
                 for t in self.tables
@@ -99,8 +112,20 @@ class Forecast:
             f"{len(self.tables)} tables, mean expected error {self.error:.3f}"
         )
 
+    @property
+    def span(self) -> str:
+        """The range in words, or nothing where CPTs were given."""
+        if not self.error_range:
+            return ""
+        low, high = self.error_range
+        return (
+            f"between {low:.3f} (CPTs nearly deterministic) and {high:.3f} (nearly even): without a guess of the "
+            "CPTs a structure cannot tell"
+        )
+
     def __str__(self) -> str:
-        lines = [self.headline, f"{'node':24}{'expected error':>15}{'rows below noise':>18}"]
+        lines = [self.headline, *([self.span] if self.span else [])]
+        lines += [f"{'node':24}{'expected error':>15}{'rows below noise':>18}"]
         lines += [f"{n:24}{e:15.3f}{self.rare_rows[n]:18.0%}" for n, e in self.node_errors.items()]
         return "\n".join([*lines, *(f"{query}: {e:.3f}" for query, e in self.query_errors.items())])
 
@@ -134,48 +159,39 @@ def plan(
         raise InputError(f"rows must be a whole number >= 1, got {rows!r}")
     if isinstance(simulations, bool) or not isinstance(simulations, int) or simulations < 1:
         raise InputError(f"simulations must be a whole number >= 1, got {simulations!r}")
-    budget, sensitivity = Budget(epsilon, delta), Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
+    Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
+    sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
     queries = checked_workload(structure, workload or ())
     learner = learner_of(method, options, delta, None)
     if queries and takes_workload(method):
         learner = learner_of(method, options, delta, queries)
     known = _network_of(guess, structure)
-    runs = []
-    for seed in range(simulations):
-        truth = known or typical_network(structure, seed)
-        curator = Curator(SyntheticSource(truth, rows, seed), InsecureNoise(seed), budget, sensitivity)
-        learned = learner(structure, curator, prior={}, public_cpts={})
-        runs.append(_judge(truth, learned, curator.measurements, rows, queries, seed))
 
-    def again(other: float) -> Forecast:
-        return plan(
-            structure,
-            other,
-            rows,
-            delta=delta,
+    def forecast_at(epsilon: float, concentration: float = CONCENTRATION) -> Forecast:
+        budget, runs = Budget(epsilon, delta), []
+        for seed in range(simulations):
+            truth = known or typical_network(structure, seed, concentration)
+            curator = Curator(SyntheticSource(truth, rows, seed), InsecureNoise(seed), budget, sensitivity)
+            learned = learner(structure, curator, prior={}, public_cpts={})
+            runs.append(_judge(truth, learned, curator.measurements, rows, queries, seed))
+        return Forecast(
+            epsilon=float(epsilon),
+            delta=float(delta),
+            rows=rows,
             method=method,
-            neighbors=neighbors,
-            max_contributions=max_contributions,
-            guess=guess,
-            workload=queries,
-            simulations=simulations,
-            **options,
+            tables=tuple(
+                PlannedTable(m.names, m.values.size, m.mechanism, m.scale, math.sqrt(m.variance))
+                for m in runs[0].measurements
+            ),
+            node_errors={n: float(np.mean([run.nodes[n] for run in runs])) for n in structure.nodes},
+            query_errors={q: float(np.mean([run.queries[q] for run in runs])) for q in queries},
+            rare_rows={n: float(np.mean([run.rare[n] for run in runs])) for n in structure.nodes},
+            simulated=tuple(float(np.mean(list(run.nodes.values()))) for run in runs),
+            guessed=known is not None,
+            again=forecast_at,
         )
 
-    tables = tuple(
-        PlannedTable(m.names, m.values.size, m.mechanism, m.scale, math.sqrt(m.variance)) for m in runs[0].measurements
-    )
-    return Forecast(
-        epsilon=float(epsilon),
-        delta=float(delta),
-        rows=rows,
-        method=method,
-        tables=tables,
-        node_errors={n: float(np.mean([run.nodes[n] for run in runs])) for n in structure.nodes},
-        query_errors={q: float(np.mean([run.queries[q] for run in runs])) for q in queries},
-        rare_rows={n: float(np.mean([run.rare[n] for run in runs])) for n in structure.nodes},
-        again=again,
-    )
+    return forecast_at(epsilon)
 
 
 @dataclass(frozen=True)
