@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dpbn
 from dpbn.errors import QueryError
+from dpbn.uncertainty.leaning import relevant
 from dpbn.uncertainty.reestimate import estimator_of
 
 
@@ -107,6 +110,31 @@ def test_many_rows_are_scaled_not_drawn():
         release = dpbn.learn(network.sample(rows, seed=1), network, epsilon=50.0, noise=dpbn.InsecureNoise(2))
         widths.append(dpbn.Inference(release).intervals()["Smoker"].sampling[0])
     assert 0.05 < widths[1] / widths[0] < 0.2  # a tenth
+
+
+@given(st.integers(0, 10_000))
+@settings(deadline=None, max_examples=40)
+def test_only_tables_that_can_change_an_answer_are_relevant(seed):
+    """Against brute force: every CPT is replaced in turn; those that move the posterior are relevant, no others."""
+    generator = np.random.default_rng(seed)
+    names = tuple("abcdef")
+    parents = {n: tuple(p for p in names[:i] if generator.random() < 0.4) for i, n in enumerate(names)}
+    schema = dpbn.Schema(tuple(dpbn.Variable(n, ("y", "n")) for n in names))
+    structure = dpbn.Structure(schema, dpbn.Dag(names, parents))
+
+    def drawn(node):
+        return generator.dirichlet((1, 1), structure.shape(node)[:-1])
+
+    cpts = {node: drawn(node) for node in names}
+    target, *observed = generator.permutation(names)[: 1 + generator.integers(0, 4)]
+    evidence = {str(node): "y" if generator.random() < 0.7 else [0.3, 1.0] for node in observed}
+    before = dpbn.Inference(dpbn.BayesianNetwork(structure, cpts)).query([str(target)], evidence).values
+    moved = set()
+    for node in names:
+        other = dpbn.BayesianNetwork(structure, cpts | {node: drawn(node)})
+        if np.abs(dpbn.Inference(other).query([str(target)], evidence).values - before).max() > 1e-12:
+            moved.add(node)
+    assert relevant(structure.dag, [str(target)], evidence) == moved
 
 
 def test_answers_name_the_weak_rows_they_lean_on():

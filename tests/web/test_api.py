@@ -92,6 +92,22 @@ def test_weak_rows_are_counted(client: TestClient, asia: dpbn.Release) -> None:
     }
 
 
+def test_answers_that_lean_on_weak_rows_are_the_librarys(client: TestClient, asia: dpbn.Release) -> None:
+    ask, evidence = Inference(asia), {"tub": "yes", "smoke": [0.2, 1.0]}
+    found = client.post("/api/weak-rows", json={"evidence": {"tub": "yes"}, "soft": {"smoke": [0.2, 1.0]}}).json()
+    _valid(client, "WeakRows", found)
+    assert found["behind"], "tuberculosis is rare"
+    for node in set(asia.network.nodes) - {"tub"}:
+        expected = [(row.node, row.parents, pytest.approx(row.weight)) for row in ask.weak_rows([node], evidence)]
+        behind = found["behind"].get(node, {"rows": [], "share": 0.0})
+        rows = [found["rows"][place] for place in behind["rows"]]
+        assert [(row["node"], row["parents"], row["weight"]) for row in rows] == expected
+        totals = [sum(row["weight"] for row in rows if row["node"] == name) for name in asia.network.nodes]
+        assert behind["share"] == pytest.approx(max(totals))
+    assert "tub" not in found["behind"]
+    assert client.post("/api/weak-rows", json={"evidence": {"nobody": "yes"}}).status_code == 422
+
+
 def test_the_release_as_the_page_sees_it(client: TestClient, asia: dpbn.Release) -> None:
     view = client.get("/api/release").json()
     _valid(client, "Release", view)

@@ -14,6 +14,7 @@ import dpbn
 from dpbn.inference import Inference
 from dpbn.release import Release
 from dpbn.support import supports
+from dpbn.uncertainty.leaning import leanings
 
 from .conftest import make_release, running
 from .hostile import hostile_labels, hostile_release
@@ -142,6 +143,39 @@ def test_error_bars_follow_the_answer(visit: Visit, alarm: Release, alarm_addres
     assert page.locator("#graph .whisker[d]").count() == 0
     weak = sum(support.below_floor.any() for support in supports(alarm.structure, alarm.measurements).values())
     assert page.locator("#graph .weak").count() == weak > 0
+
+
+def test_answers_that_lean_on_weak_rows_are_marked(visit: Visit, alarm: Release, alarm_address: str) -> None:
+    """Visible, said to screen readers, and gone with the evidence that caused it."""
+    page = visit(f"{alarm_address}/{WITHOUT_BARS}")
+    _settled(page, lambda: _state(page, "INTUBATION ONESIDED").click())  # 3 in 100 records
+    evidence = {"INTUBATION": "ONESIDED"}
+    expected = {node: its for node, its in leanings(Inference(alarm), alarm, evidence).items() if its.share >= 0.1}
+    assert 0 < len(expected) < 36
+    _until(page, f"document.querySelectorAll('#graph .leans').length === {len(expected)}")
+    assert f"{len(expected)} of 37 answers lean on few records" in page.locator("#live").text_content()
+    for node in alarm.network.nodes:
+        card = page.locator(
+            "#graph .node", has=page.locator(f'[aria-label^="{node} {alarm.network.states(node)[0]}:"]')
+        )
+        drawn = card.locator(".leaning").evaluate("(edge) => getComputedStyle(edge).visibility")
+        assert (drawn == "visible") == (node in expected)
+        spoken = card.locator(".state").first.get_attribute("aria-label")
+        assert ("leans on few records" in spoken) == (node in expected), spoken
+    node = next(iter(expected))
+    share = re.search(
+        r"leans on few records \((\S+) %\)",
+        _state(page, f"{node} {alarm.network.states(node)[0]}").get_attribute("aria-label"),
+    )
+    assert _number(share[1]) == pytest.approx(100 * expected[node].share, abs=0.06)
+    page.locator("#search").fill(node)
+    page.locator("#search").press("Enter")
+    assert (
+        str(expected[node].rows[0]).split("|")[0].strip() in page.locator("#node-detail .doubt.marked").text_content()
+    )
+    _settled(page, lambda: page.locator("#retract-all").click())
+    calm = sum(its.share >= 0.1 for its in leanings(Inference(alarm), alarm, {}).values())
+    _until(page, f"document.querySelectorAll('#graph .leans').length === {calm}")
 
 
 def test_explanations_carry_their_stability(visit: Visit, alarm: Release, alarm_address: str) -> None:

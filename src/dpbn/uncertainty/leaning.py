@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbn.graph import ancestors
+from dpbn.graph import Dag, ancestors
 from dpbn.inference.evidence import Evidence
 from dpbn.support import supports
 
@@ -30,17 +30,80 @@ class WeakRow:
         return f"P({self.node}{' | ' + given if given else ''})"
 
 
+@dataclass(frozen=True)
+class Leaning:
+    """What one answer leans on: the rows, heaviest first, and the largest part of its probability on one node's."""
+
+    rows: tuple[WeakRow, ...]
+
+    @property
+    def share(self) -> float:
+        """Of the node whose weak rows weigh most: how probable it is, given the evidence, to be in one of them."""
+        totals: dict[str, float] = {}
+        for row in self.rows:
+            totals[row.node] = totals.get(row.node, 0.0) + row.weight
+        return min(max(totals.values(), default=0.0), 1.0)
+
+
 def weak_rows_behind(
     ask: Inference, release: Release, targets: Sequence[str], evidence: Evidence | None, least: float = 0.01
 ) -> list[WeakRow]:
     """Weak rows of relevant nodes that carry at least `least` of the probability given the evidence, heaviest first."""
-    structure = release.structure
     evidence = dict(evidence or {})
-    observed = {name: state for name, state in evidence.items() if isinstance(state, str)}
-    relevant = ancestors(structure.dag, [*targets, *evidence])
+    return _weak_rows(ask, release, relevant(release.structure.dag, targets, evidence), evidence, least)
+
+
+def leanings(ask: Inference, release: Release, evidence: Evidence | None, least: float = 0.01) -> dict[str, Leaning]:
+    """What the posterior of every node that is not observed leans on; nodes whose posterior leans on none left out."""
+    evidence, dag = dict(evidence or {}), release.structure.dag
+    rows = _weak_rows(ask, release, frozenset(dag.nodes), evidence, least)
+    found = {}
+    for target in dag.nodes:
+        if target not in _observed(evidence):
+            behind = relevant(dag, [target], evidence)
+            its = tuple(row for row in rows if row.node in behind)
+            if its:
+                found[target] = Leaning(its)
+    return found
+
+
+def relevant(dag: Dag, targets: Sequence[str], evidence: Evidence) -> frozenset[str]:
+    """Nodes whose CPTs can matter to P(targets | evidence).
+
+    A CPT matters if one of its open variables is connected to a target in the moral graph of the ancestors of
+    targets and evidence, once what is observed is taken out (Shachter 1998).
+    """
+    above = ancestors(dag, [*targets, *evidence])
+    observed = _observed(evidence)
+    families = {node: [name for name in (node, *dag.parents[node]) if name not in observed] for node in above}
+    touching: dict[str, list[str]] = {}
+    for node, its in families.items():
+        for name in its:
+            touching.setdefault(name, []).append(node)
+    seen = {target for target in targets if target not in observed}
+    stack, found = list(seen), set()
+    while stack:
+        for node in touching[stack.pop()]:
+            if node not in found:
+                found.add(node)
+                new = [name for name in families[node] if name not in seen]
+                seen.update(new)
+                stack += new
+    return frozenset(found)
+
+
+def _observed(evidence: Mapping[str, Any]) -> dict[str, str]:
+    """Hard evidence only: soft evidence leaves a node open."""
+    return {name: state for name, state in evidence.items() if isinstance(state, str)}
+
+
+def _weak_rows(
+    ask: Inference, release: Release, nodes: frozenset[str], evidence: Mapping[str, Any], least: float
+) -> list[WeakRow]:
+    structure, observed = release.structure, _observed(evidence)
     found: list[WeakRow] = []
     for node, support in supports(structure, release.measurements).items():
-        if node not in relevant or not support.below_floor.any():
+        if node not in nodes or not support.below_floor.any():
             continue
         parents = structure.parents(node)
         open_parents = [name for name in parents if name not in observed]

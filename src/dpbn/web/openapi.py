@@ -87,6 +87,35 @@ SCHEMAS: dict[str, Any] = {
             },
         }
     ),
+    "WeakRows": _object(
+        {
+            "rows": {
+                "type": "array",
+                "description": "rows below the noise floor that at least one posterior leans on",
+                "items": _object(
+                    {
+                        "node": {"type": "string"},
+                        "parents": {"type": "object", "additionalProperties": {"type": "string"}},
+                        "weight": {**_PROBABILITY, "description": "of these parents' states, given the evidence"},
+                    }
+                ),
+            },
+            "behind": {
+                "type": "object",
+                "description": "for every node whose posterior leans on some of them",
+                "additionalProperties": _object(
+                    {
+                        "share": {**_PROBABILITY, "description": "the largest total weight of one node's rows"},
+                        "rows": {
+                            "type": "array",
+                            "items": {"type": "integer", "minimum": 0},
+                            "description": "places in `rows`, heaviest first",
+                        },
+                    }
+                ),
+            },
+        }
+    ),
     "Release": _object(
         {
             "name": {"type": "string"},
@@ -151,6 +180,7 @@ KINDS = {
     "map": ("The most probable states of the targets together", "Assignment"),
     "intervals": ("An interval for every posterior, privacy noise and sampling error apart", "Intervals"),
     "stability": ("How many plausible networks give the same most probable states", "Stability"),
+    "weak-rows": ("Which posteriors lean on CPT rows that rest on too few records", "WeakRows"),
 }
 _PROBLEMS = {
     "400": "the body is not JSON",

@@ -12,7 +12,7 @@ from dpbn.inference import Inference
 from dpbn.release import Release
 from dpbn.web.limits import Lane, Limits, Memory
 from dpbn.web.question import Question
-from dpbn.web.uncertainty import has_intervals, posterior_intervals
+from dpbn.web.uncertainty import has_intervals, posterior_intervals, weak_answers
 from dpbn.web.view import release_view
 
 
@@ -117,6 +117,12 @@ def _intervals(release: Release, engine: Inference, question: Question) -> dict[
     return {"level": question.level, "intervals": found}
 
 
+def _weak_rows(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
+    evidence = question.findings
+    engine.posteriors(evidence)  # refuses unknown names and impossible evidence
+    return weak_answers(release, engine, evidence)
+
+
 def _stability(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
     del release
     return {"stability": engine.stability(dict(question.assignment), question.findings)}
@@ -133,4 +139,5 @@ ANSWERS: dict[str, tuple[str, Compute]] = {
     "map": ("joints", _map),
     "intervals": ("bars", _intervals),
     "stability": ("bars", _stability),
+    "weak-rows": ("joints", _weak_rows),
 }

@@ -13,6 +13,7 @@ import numpy as np
 from dpbn.inference import Inference
 from dpbn.release import Release
 from dpbn.support import supports
+from dpbn.uncertainty.leaning import WeakRow, leanings
 
 PARTS = ("total", "privacy", "sampling")
 
@@ -25,6 +26,21 @@ def has_intervals(release: Release) -> bool:
 def weak_rows(release: Release) -> Mapping[str, int]:
     """For every learned node, how many CPT rows rest on too few records to be told from noise."""
     return {node: int(its.below_floor.sum()) for node, its in supports(release.structure, release.measurements).items()}
+
+
+def weak_answers(release: Release, engine: Inference, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """The rows below the noise floor that posteriors lean on, each once, and which of them lie behind which node."""
+    found = leanings(engine, release, evidence)
+    rows = list(dict.fromkeys(key for its in found.values() for key in map(_key, its.rows)))
+    places = {key: place for place, key in enumerate(rows)}
+    behind = {
+        node: {"share": its.share, "rows": [places[_key(row)] for row in its.rows]} for node, its in found.items()
+    }
+    return {"rows": [{"node": n, "parents": dict(p), "weight": min(w, 1.0)} for n, p, w in rows], "behind": behind}
+
+
+def _key(row: WeakRow) -> tuple[str, tuple[tuple[str, str], ...], float]:
+    return row.node, tuple(row.parents.items()), row.weight
 
 
 def posterior_intervals(engine: Inference, evidence: Mapping[str, Any], level: float) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import { Problem, ask, forget, release as loadRelease } from "./api.js";
 import { createGraph } from "./graph.js";
 import { createPanel } from "./panel.js";
 import * as said from "./state.js";
+import { leaning } from "./state.js";
 import { label, percent, points, probabilityText } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
@@ -114,6 +115,7 @@ function removeTarget(name) {
 async function refresh(news) {
   remember();
   state.intervals = null;
+  state.weak = null;
   draw();
   try {
     const answer = await ask("posteriors", said.question(state));
@@ -123,6 +125,7 @@ async function refresh(news) {
     byId("trouble").hidden = true;
     draw();
     tell(`${news} ${summary()}`);
+    doubt();
     measure();
     explain();
   } catch (error) {
@@ -155,6 +158,21 @@ function measure() {
       byId("bars-coming").hidden = true;
     }
   }, 150);
+}
+
+/** Marks on posteriors that lean on rows with too few records. */
+async function doubt() {
+  if (!state.release.nodes.some((node) => node.weak_rows)) return;
+  try {
+    const found = await ask("weak-rows", said.question(state));
+    if (!found) return;
+    state.weak = found;
+    draw();
+    const many = state.release.nodes.filter((node) => leaning(state, node.name)).length;
+    if (many) tell(`${byId("live").textContent} ${many} of ${state.release.nodes.length} answers lean on few records.`);
+  } catch (error) {
+    complain(`No marks on answers that lean on few records: ${error.message}`);
+  }
 }
 
 async function explain() {

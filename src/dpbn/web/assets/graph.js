@@ -1,6 +1,7 @@
 // The network as SVG: a card per node with a bar per state, updated in place.
 
 import { createCamera } from "./camera.js";
+import { leaning } from "./state.js";
 import { fitted, label, percent, points, shape } from "./words.js";
 
 const HEADER = 18;
@@ -60,7 +61,8 @@ export function createGraph(svg, release, act) {
       more.addEventListener("click", () => camera.dragged() || act.select(node.name));
       group.append(more);
     }
-    group.append(shape("rect", { class: "frame", width, height, rx: 4 }));
+    const edge = `M${width - 2.5} ${HEADER + 2}v${height - HEADER - 5}`;
+    group.append(shape("path", { class: "leaning", d: edge }), shape("rect", { class: "frame", width, height, rx: 4 }));
     return { node, group, rows };
   }
 
@@ -146,14 +148,16 @@ export function createGraph(svg, release, act) {
       const now = answer?.posteriors[node.name] ?? node.prior;
       const known = state.whiskers === "off" || !answer || state.evidence.has(node.name);
       const error = known ? null : intervals?.intervals[node.name];
-      for (const row of rows) updateRow(state, row, now[row.index], error, explanation?.assignment[node.name]);
+      const weak = leaning(state, node.name);
+      group.classList.toggle("leans", Boolean(weak));
+      for (const row of rows) updateRow(state, row, now[row.index], error, explanation?.assignment[node.name], weak);
     }
     for (const { parent, child, path } of lines) {
       path.classList.toggle("near", state.selected === parent || state.selected === child);
     }
   }
 
-  function updateRow(state, { node, state: name, index, group, parts }, p, error, best) {
+  function updateRow(state, { node, state: name, index, group, parts }, p, error, best, weak) {
     const prior = node.prior[index];
     const observed = state.evidence.get(node.name);
     const still = observed !== undefined || !state.answer;
@@ -172,7 +176,8 @@ export function createGraph(svg, release, act) {
     whisker(parts.privacy, whole ? null : error?.privacy[index], 9.4);
     whisker(parts.sampling, whole ? null : error?.sampling[index], 12.2);
     const range = error ? `, interval ${percent(error.total[index][0])} to ${percent(error.total[index][1])}` : "";
-    const text = `${label(name)}: ${percent(p)} %${range}, prior ${percent(prior)} % (${points(p - prior)})`;
+    const doubt = weak ? `, leans on few records (${percent(weak.share)} %)` : "";
+    const text = `${label(name)}: ${percent(p)} %${range}, prior ${percent(prior)} % (${points(p - prior)})${doubt}`;
     parts.title.textContent = best === name ? `${text}, most probable` : text;
     group.setAttribute("aria-label", `${label(node.name)} ${text}`);
   }

@@ -1,10 +1,11 @@
 // The side panel: evidence, the selected node with its sliders, the most probable explanation, the promise.
 
 import { badgeText } from "./graph.js";
-import { savedSets } from "./state.js";
+import { leaning, savedSets, weakRows } from "./state.js";
 import { element, label, percent, points, probabilityText } from "./words.js";
 
 const MOST_SLIDERS = 120;
+const MOST_ROWS = 4;
 const byId = (id) => document.getElementById(id);
 
 export function createPanel(release, act) {
@@ -111,13 +112,14 @@ function buildNode(node, act) {
     const range = element("td", { class: "number range" });
     return { slider, set, value, shift, range, row: element("tr", {}, element("th", { scope: "row" }, set), value, range, shift, element("td", {}, slider)) };
   });
+  const doubt = element("div", { class: "doubt" });
   const clear = element("button", { type: "button", text: "Retract", on: { click: () => act.retract(node.name) } });
   const head = ["State", "%", "interval", "shift", "likelihood"].map((text) => element("th", { scope: "col", text }));
   const table = element("table", { class: "states detail" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows.map((row) => row.row)));
   const more = node.states.length > MOST_SLIDERS ? [element("p", { class: "quiet", text: `The first ${MOST_SLIDERS} of ${node.states.length} states.` })] : [];
   document.getElementById("node-detail").replaceChildren(
     element("p", { class: "quiet", text: [parents, badgeText(node)].filter(Boolean).join(". ") }),
-    element("div", { class: "scroll" }, table), ...more, clear);
+    element("div", { class: "scroll" }, table), ...more, doubt, clear);
   return {
     name: node.name,
     update(state) {
@@ -127,6 +129,8 @@ function buildNode(node, act) {
       const soft = state.soft.get(node.name);
       table.classList.toggle("with-range", Boolean(error));
       clear.disabled = observed === undefined && !soft;
+      doubt.replaceChildren(...doubts(weakRows(state, node.name)));
+      doubt.classList.toggle("marked", Boolean(leaning(state, node.name)));
       rows.forEach((row, index) => {
         row.value.textContent = percent(now[index]);
         row.shift.textContent = points(now[index] - node.prior[index]);
@@ -139,6 +143,19 @@ function buildNode(node, act) {
       });
     },
   };
+}
+
+/** Which rows with too few records an answer leans on, and how much. */
+function doubts(weak) {
+  if (!weak) return [];
+  const items = weak.rows.slice(0, MOST_ROWS).map(({ node, parents, weight }) => {
+    const given = Object.entries(parents).map(([name, value]) => `${label(name)} = ${label(value)}`).join(", ");
+    return element("li", { text: `P(${label(node)}${given ? ` | ${given}` : ""}): ${percent(weight)} %` });
+  });
+  const left = weak.rows.length - items.length;
+  if (left > 0) items.push(element("li", { text: `and ${left} more` }));
+  const text = "Rows with too few records behind this answer, and how probable their parents' states are given the evidence:";
+  return [element("p", { class: "quiet", text }), element("ul", {}, ...items)];
 }
 
 function describe(release) {
@@ -156,7 +173,7 @@ function describe(release) {
   byId("banner").hidden = release.private;
   byId("banner").textContent = "NOT PRIVATE. This release was made without noise or with repeatable noise, for experiments only. Do not publish it.";
   byId("node-names").replaceChildren(...release.nodes.map((node) => element("option", { value: node.name })));
-  document.querySelector(".with-weak").hidden = !release.nodes.some((node) => node.weak_rows);
+  for (const item of document.querySelectorAll(".with-weak")) item.hidden = !release.nodes.some((node) => node.weak_rows);
   byId("whisker-choice").hidden = !release.offers.intervals;
   byId("level-choice").hidden = !release.offers.intervals;
   byId("no-intervals").hidden = release.offers.intervals;

@@ -15,12 +15,27 @@ export function createState(release) {
     camera: null,
     answer: null,
     intervals: null,
+    weak: null,
     explanation: null,
   };
 }
 
 export function question(state) {
   return { evidence: Object.fromEntries(state.evidence), soft: Object.fromEntries(state.soft) };
+}
+
+const MARKED = 0.1; // smaller shares are in the panel only: with evidence nearly every answer leans on some rare row
+
+/** What the answer for a node leans on, if that is enough to mark it: { share, rows }. */
+export function leaning(state, name) {
+  const found = weakRows(state, name);
+  return found && found.share >= MARKED ? found : null;
+}
+
+/** The weak rows behind the answer for a node, heaviest first. */
+export function weakRows(state, name) {
+  const behind = state.answer && !state.evidence.has(name) ? state.weak?.behind[name] : null;
+  return behind ? { share: behind.share, rows: behind.rows.map((place) => state.weak.rows[place]) } : null;
 }
 
 export function toggle(state, name, label) {
