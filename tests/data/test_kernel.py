@@ -32,6 +32,16 @@ def test_kernels_count_alike(name, sizes, monkeypatch):
         np.testing.assert_array_equal(tables[names], wanted)
 
 
+@pytest.mark.parametrize("name", ["numpy", "numba"])
+def test_kernels_count_records_over_no_attribute(name):
+    if name == "numba":
+        pytest.importorskip("numba")
+    schema = Schema((Variable("x", ("a", "b")),))
+    tally = kernel.Tally(pack(schema, [()]), {"x": 0}, name)
+    tally.add(np.ones((1, 7), dtype=np.uint8))
+    assert tally.supersets[0].tolist() == 7
+
+
 def test_numba_takes_over_when_rows_are_many(monkeypatch):
     pytest.importorskip("numba")
     from dpbn.data import kernel_numba

@@ -41,14 +41,14 @@ def test_limits_are_inclusive():
     assert open_source(table, structure).counts([("a", "b")])[("a", "b")][9999, 0] == 1
 
 
-def test_alarm_packs_into_eight_groups_that_cover_every_family():
+def test_alarm_packs_into_six_groups_that_cover_every_family():
     structure = load_network("alarm").structure
     sets = [family.names for family in structure.dag.families]
     groups = pack(structure.schema, sets)
-    assert len(groups) == 8
+    assert len(groups) == 6
     assert sorted(names for group in groups for names in group.sets) == sorted(sets)
     assert all(set(names) <= set(group.names) for group in groups for names in group.sets)
-    assert max(group.cells for group in groups) <= 4096
+    assert max(group.cells for group in groups) <= 8192
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Counting packed groups over matrices of codes: numpy always, numba for many rows if it is installed.
 
 Columns lie one after another and rows are taken in blocks that fit the cache. A group's index is
-built column by column (index * size + code) in 16 bits, then counted. Rows are shared out to threads.
+built column by column (index * size + code) in 8 or 16 bits, then counted. Rows are shared out to threads.
 """
 
 from __future__ import annotations
@@ -77,23 +77,26 @@ class Tally:
 
 
 def count_numpy(codes: Codes, groups: Sequence[Group], columns: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-    """Flat counts of every group."""
+    """Flat counts of every group. An index is held in the narrowest type that its columns so far allow."""
     rows = codes.shape[1]
-    counts = [np.zeros(group.cells, dtype=np.int64) for group in groups]
     length = min(rows, NUMPY_BLOCK_ROWS)
-    narrow, wide = np.empty(length, dtype=np.uint16), np.empty(length, dtype=np.intp)
+    buffers = {kind: np.empty(length, dtype=kind) for kind in (np.uint8, np.uint16, np.intp)}
+    alternating = np.arange(length, dtype=np.uint8) % 2  # neighbours with equal codes would wait for each other
+    counts = [np.zeros((2 if 2 * group.cells <= MANY_CELLS else 1) * group.cells, dtype=np.int64) for group in groups]
+    plans = []
+    for group, its, counted in zip(groups, columns, counts, strict=True):
+        cells = np.cumprod([len(counted) // group.cells, *group.shape])[1:]
+        kinds = [np.uint8 if reach <= 1 << 8 else np.uint16 if reach <= MANY_CELLS else np.intp for reach in cells]
+        plans.append(list(zip(kinds, group.shape, its, strict=True)))
     for start in range(0, rows, NUMPY_BLOCK_ROWS):
         block = codes[:, start : start + NUMPY_BLOCK_ROWS]
-        for g, (group, its) in enumerate(zip(groups, columns, strict=True)):
-            index = (narrow if group.cells <= MANY_CELLS else wide)[: block.shape[1]]
-            index[:] = 0
-            for step, (size, column) in enumerate(zip(group.shape, its, strict=True)):
-                if step:
-                    np.multiply(index, index.dtype.type(size), out=index)
-                    np.add(index, block[column], out=index, casting="unsafe")
-                else:
-                    index[:] = block[column]
-            whole = wide[: block.shape[1]]
+        width = block.shape[1]
+        for plan, group, counted in zip(plans, groups, counts, strict=True):
+            index = alternating[:width] if len(counted) > group.cells else np.zeros(width, dtype=np.uint8)
+            for kind, size, column in plan:
+                index = np.multiply(index, kind(size), out=buffers[kind][:width], dtype=kind)
+                np.add(index, block[column], out=index, casting="unsafe")
+            whole = buffers[np.intp][:width]
             whole[:] = index  # bincount would make this copy anew every time
-            counts[g] += np.bincount(whole, minlength=group.cells)
-    return counts
+            counted += np.bincount(whole, minlength=len(counted))
+    return [counted.reshape(-1, group.cells).sum(axis=0) for counted, group in zip(counts, groups, strict=True)]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpbn.data.encode import Codes
 from dpbn.data.packing import Group
 
-_BLOCK_ROWS = 8192
+_BLOCK_ROWS = 1 << 14
 _SMALL = np.uint16
 _ONE = np.uint32(1)
 
@@ -43,10 +43,13 @@ def count_numba(codes: Codes, groups: Sequence[Group], columns: Sequence[Sequenc
 
 @_compiled
 def _count_small(codes, members, sizes, firsts, offsets, counts):  # type: ignore[no-untyped-def]
-    """Sixteen-bit indices, so that the index steps become wide vector instructions."""
+    """Sixteen-bit indices, so that the index steps become wide vector instructions.
+
+    Two tallies take turns: an increment would wait for the one before it where neighbouring records are equal.
+    """
     rows = codes.shape[1]
     index = np.zeros(_BLOCK_ROWS, np.uint16)
-    tallies = np.zeros(len(counts), np.uint32)
+    tallies = np.zeros((2, len(counts)), np.uint32)
     since = 0
     for start in range(0, rows, _BLOCK_ROWS):
         length = min(_BLOCK_ROWS, rows - start)
@@ -58,17 +61,18 @@ def _count_small(codes, members, sizes, firsts, offsets, counts):  # type: ignor
                 size = _SMALL(sizes[k])
                 for j in range(length):
                     index[j] = _SMALL(index[j] * size) + column[j]
-            tally = tallies[offsets[g] : offsets[g + 1]]
-            for j in range(length):
-                tally[index[j]] += _ONE
+            even, odd = tallies[0, offsets[g] : offsets[g + 1]], tallies[1, offsets[g] : offsets[g + 1]]
+            for j in range(length // 2):
+                even[index[2 * j]] += _ONE
+                odd[index[2 * j + 1]] += _ONE
+            if length % 2:
+                even[index[length - 1]] += _ONE
         since += length
-        if since > 1 << 30:  # empty the 32-bit tallies long before they could overflow
+        if since > 1 << 30 or start + length == rows:  # empty the 32-bit tallies long before they could overflow
             for i in range(len(counts)):
-                counts[i] += tallies[i]
-                tallies[i] = 0
+                counts[i] += np.int64(tallies[0, i]) + np.int64(tallies[1, i])
+                tallies[0, i] = tallies[1, i] = 0
             since = 0
-    for i in range(len(counts)):
-        counts[i] += tallies[i]
 
 
 @_compiled
