@@ -77,26 +77,30 @@ class Tally:
 
 
 def count_numpy(codes: Codes, groups: Sequence[Group], columns: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
-    """Flat counts of every group. An index is held in the narrowest type that its columns so far allow."""
+    """Flat counts of every group. An index is held in the narrowest type that its columns so far allow.
+
+    Small tables are counted in two halves that take turns: an increment would wait for the one before it
+    where neighbouring records are equal.
+    """
     rows = codes.shape[1]
     length = min(rows, NUMPY_BLOCK_ROWS)
     buffers = {kind: np.empty(length, dtype=kind) for kind in (np.uint8, np.uint16, np.intp)}
-    alternating = np.arange(length, dtype=np.uint8) % 2  # neighbours with equal codes would wait for each other
-    counts = [np.zeros((2 if 2 * group.cells <= MANY_CELLS else 1) * group.cells, dtype=np.int64) for group in groups]
+    turns = {halves: (np.arange(length) % halves).astype(np.uint8) for halves in (1, 2)}
+    counts = [np.zeros((2 if 2 * group.cells < MANY_CELLS else 1, group.cells), dtype=np.int64) for group in groups]
     plans = []
     for group, its, counted in zip(groups, columns, counts, strict=True):
-        cells = np.cumprod([len(counted) // group.cells, *group.shape])[1:]
-        kinds = [np.uint8 if reach <= 1 << 8 else np.uint16 if reach <= MANY_CELLS else np.intp for reach in cells]
+        cells = np.cumprod([len(counted), *group.shape])[1:]
+        kinds = [np.uint8 if reach < 1 << 8 else np.uint16 if reach < MANY_CELLS else np.intp for reach in cells]
         plans.append(list(zip(kinds, group.shape, its, strict=True)))
     for start in range(0, rows, NUMPY_BLOCK_ROWS):
         block = codes[:, start : start + NUMPY_BLOCK_ROWS]
         width = block.shape[1]
-        for plan, group, counted in zip(plans, groups, counts, strict=True):
-            index = alternating[:width] if len(counted) > group.cells else np.zeros(width, dtype=np.uint8)
+        for plan, counted in zip(plans, counts, strict=True):
+            index = turns[len(counted)][:width]
             for kind, size, column in plan:
                 index = np.multiply(index, kind(size), out=buffers[kind][:width], dtype=kind)
                 np.add(index, block[column], out=index, casting="unsafe")
             whole = buffers[np.intp][:width]
             whole[:] = index  # bincount would make this copy anew every time
-            counted += np.bincount(whole, minlength=len(counted))
-    return [counted.reshape(-1, group.cells).sum(axis=0) for counted, group in zip(counts, groups, strict=True)]
+            np.add(counted, np.bincount(whole, minlength=counted.size).reshape(counted.shape), out=counted)
+    return [counted.sum(axis=0) for counted in counts]
