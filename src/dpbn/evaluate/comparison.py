@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NETWORKS = ("asia", "sachs", "child", "alarm")
 FAST = ("uniform", "icml2020", "optimized", "optimized-gaussian", "privbayes", "fourier", "hdmm", "datacube")
-SLOW = ("priview", "mwem", "private-pgm", "opendp")
+SLOW = ("priview", "mwem", "private-pgm", "private-pgm-tables", "opendp")
 SWEPT = ("uniform", "icml2020", "optimized", "optimized-gaussian", "hdmm")
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 CURVE = (3.0, 20.0, 50.0)  # further budgets of D-Ind, to read savings off
@@ -40,7 +40,7 @@ class Size:
 
     runs: int = 20
     sweep_runs: int = 5
-    slow_runs: int = 5
+    slow_runs: int = 10
     networks: tuple[str, ...] = NETWORKS
     rows: int = ROWS
     rows_swept: tuple[int, ...] = ROWS_SWEPT

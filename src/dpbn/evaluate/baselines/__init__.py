@@ -18,6 +18,7 @@ from dpbn.evaluate.baselines.hdmm import learn_hdmm
 from dpbn.evaluate.baselines.mwem import learn_mwem
 from dpbn.evaluate.baselines.opendp_fixed import learn_opendp
 from dpbn.evaluate.baselines.private_pgm import learn_private_pgm
+from dpbn.evaluate.baselines.private_pgm_tables import learn_private_pgm_tables
 from dpbn.evaluate.baselines.privbayes import learn_privbayes
 from dpbn.evaluate.baselines.priview import learn_priview
 
@@ -49,6 +50,7 @@ BASELINES: Mapping[str, Baseline] = {
     "hdmm": Baseline("HDMM, marginal strategies", learn_hdmm, "ε-DP"),
     "datacube": Baseline("Ding et al.'s data cubes", learn_datacube, "ε-DP"),
     "private-pgm": Baseline("Private-PGM (mbi), all families", learn_private_pgm, "ε-DP"),
+    "private-pgm-tables": Baseline("Private-PGM (mbi), dpbn's tables", learn_private_pgm_tables, "ε-DP"),
     "opendp": Baseline("OpenDP, prespecified marginals", learn_opendp, "ε-DP"),
 }
 

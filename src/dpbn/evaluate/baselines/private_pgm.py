@@ -10,6 +10,7 @@ most `STEPS` steps.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,22 @@ def import_mbi() -> Any:
 
 def learn_private_pgm(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
     """Equal shares over all families, mirror descent, marginals."""
+    wanted = list(families(structure).values())
+    return fitted_cpts(structure, source, epsilon, seed, dict.fromkeys(wanted, epsilon / len(wanted)))
+
+
+def fitted_cpts(
+    structure: Structure, source: CountSource, epsilon: float, seed: int, shares: Mapping[Names, float]
+) -> dict[str, Array]:
+    """Measure each table at its share of epsilon, fit by mirror descent, read off CPTs."""
     mbi = import_mbi()
-    wanted = families(structure)
-    share = epsilon / len(wanted)
-    noisy = measure_tables(experiment_curator(source, epsilon, seed), dict.fromkeys(wanted.values(), share))
     domain = mbi.Domain(structure.nodes, structure.schema.shape(structure.nodes))
-    check_size(mbi, domain, list(wanted.values()))
-    deviation = float(np.sqrt(2.0) / share)
-    measurements = [mbi.LinearMeasurement(table.ravel(), names, stddev=deviation) for names, table in noisy.items()]
+    check_size(mbi, domain, list(shares))
+    noisy = measure_tables(experiment_curator(source, epsilon, seed), shares)
+    measurements = [
+        mbi.LinearMeasurement(table.ravel(), names, stddev=float(np.sqrt(2.0) / shares[names]))
+        for names, table in noisy.items()
+    ]
     model = mbi.estimation.MirrorDescent().estimate(domain, measurements, iters=STEPS, tol=TOLERANCE)
     return model_cpts(structure, model)
 
