@@ -112,7 +112,7 @@ def evaluate(output: str, processes: int | None, standing: str | None, as_json: 
 def _standing(folder: str, results: str, processes: int, runs: int, seed: int) -> None:
     from dpbn.evaluate.comparison import Size, compare
 
-    size = Size(runs=runs, sweep_runs=min(runs, 5), slow_runs=min(runs, 5), seed=seed)
+    size = Size(runs=runs, sweep_runs=min(runs, 5), slow_runs=min(runs, 10), seed=seed)
     command = f"dpbn evaluate --standing {folder} --runs {runs}" + (f" --seed {seed}" if seed else "")
     with progress_bar("runs") as progress:
         page = compare(folder, size=size, processes=processes, results=results, command=command, progress=progress)
