@@ -23,6 +23,7 @@ from dpbn.measure import Curator, Measurement
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
+from dpbn.support import FLOOR, row_support
 from dpbn.uncertainty.guess import CONCENTRATION, LEAST_EVEN, MOST_EVEN, typical_network
 from dpbn.uncertainty.simulate import SyntheticSource
 from dpbn.workload import Query, checked_workload
@@ -52,7 +53,9 @@ class Forecast:
     tables: tuple[PlannedTable, ...]
     node_errors: Mapping[str, float]
     query_errors: Mapping[Query, float]
-    rare_rows: Mapping[str, float]  # node -> share of its CPT rows whose expected count is below the noise
+    rare_rows: Mapping[
+        str, float
+    ]  # node -> share of its CPT rows whose expected count is below two deviations of its noise
     simulated: tuple[float, ...]  # the error of each simulated release
     guessed: bool  # whether CPTs were given; if not, typical ones were drawn
     again: Callable[..., Forecast] = field(repr=False, compare=False)  # (epsilon[, concentration])
@@ -216,7 +219,8 @@ def _judge(
         parents = truth.parents(node)
         mass = reference.counts([parents])[parents] / ROWS_OF_TRUTH
         nodes[node] = float(np.sum(np.abs(learned.cpts[node] - truth.cpt(node)).sum(axis=-1) * mass))
-        rare[node] = float(np.mean(mass * rows < row_deviation(truth.structure, node, measurements)))
+        support = row_support(truth.structure, measurements, node)
+        rare[node] = float(np.mean(mass * rows < FLOOR * support.row_deviation)) if support else 0.0
     answers: dict[Query, float] = {}
     if queries:
         ask_truth, ask = Inference(truth), Inference(BayesianNetwork(truth.structure, learned.cpts))
@@ -224,15 +228,6 @@ def _judge(
             pair = [a.query(list(query.variables), dict(query.evidence)).values for a in (ask_truth, ask)]
             answers[query] = float(np.abs(pair[0] - pair[1]).sum())
     return _Run(nodes, rare, answers, measurements)
-
-
-def row_deviation(structure: Structure, node: str, measurements: Sequence[Measurement]) -> float:
-    """Deviation of the noise on one parent row's total of `node`: the best of the tables that hold its family."""
-    family = set(structure.family(node).names)
-    shape = structure.shape(node)
-    rows = math.prod(shape[:-1])
-    best = [m.variance * m.values.size / rows for m in measurements if family <= set(m.names)]
-    return math.sqrt(min(best)) if best else 0.0
 
 
 def _network_of(guess: Any, structure: Structure) -> BayesianNetwork | None:
