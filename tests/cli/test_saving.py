@@ -110,3 +110,30 @@ def test_a_full_or_read_only_disk(patients, ward, spoil, words):
     )
     assert done.returncode == 1 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert ward() == 1, "nothing is charged"
+
+
+def test_an_interrupt_after_the_charge_does_not_say_that_nothing_was_done(run, patients, ward, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpbn.privacy.noise.SecureNoise.laplace", stopped)
+    outcome = run("learn", patients, "asia", "-e", 1, "--method", "uniform", "-o", "r.json", *CHARGED)
+    outcome.refused("interrupted")
+    assert "it stays charged" in outcome.err and "nothing was done" not in outcome.err
+    assert ward() == 0
+
+
+def test_an_interrupt_while_saving_keeps_the_release(run, patients, ward, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    save = dpbn.Release.save
+    pressed = iter([KeyboardInterrupt])
+
+    def interrupted(self, path):
+        for signal in pressed:
+            raise signal
+        return save(self, path)
+
+    monkeypatch.setattr(dpbn.Release, "save", interrupted)
+    outcome = run("learn", patients, "asia", "-e", 1, "-o", "r.json", *CHARGED)
+    outcome.refused("interrupted")
+    assert dpbn.load_release(re.search(r"saved as '(.*r\.json)'", outcome.err)[1])

@@ -203,3 +203,25 @@ def test_a_short_load_has_no_errors() -> None:
     burst = result["burst_of_connections"]
     assert burst["broken"] == 0 and burst["200"] > 0 and burst["503"] > 0
     assert set(result["after_the_burst"]) == {"200"}
+
+
+def test_ctrl_c_stops_the_command_without_a_word_of_alarm(tmp_path: Path) -> None:
+    """Also while error bars are being computed for a client: it is told, and the command ends well."""
+    network = dpbn.load_network("alarm")
+    release = dpbn.learn(network.sample(500, seed=0), network, 1.0, method="uniform")
+    release.save(tmp_path / "r.json")
+    line = [sys.executable, "-m", "dpbn", "serve", "r.json", "--port", "0"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(dpbn.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        line, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    address = process.stdout.readline().split(" at ")[1].split()[0]
+    assert httpx.get(f"{address}api/release", timeout=60).status_code == 200
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(httpx.post, f"{address}api/intervals", json={}, timeout=60)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert asked.exception() is not None or asked.result().status_code in (200, 503)

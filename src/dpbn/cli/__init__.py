@@ -98,7 +98,9 @@ def main() -> None:
     """Run a command; errors become one line, never a traceback (set DPBN_DEBUG=1 to see one)."""
     try:
         dpbn(prog_name="dpbn", standalone_mode=False)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while working; a question left unanswered has no cause
+            _tell("interrupted", error.__cause__)
         click.echo("stopped: nothing was done (--yes answers the question in a script)", err=True)
         sys.exit(1)
     except click.ClickException as error:
@@ -108,8 +110,6 @@ def main() -> None:
         sys.exit(error.exit_code)
     except DpbnError as error:
         _tell(f"{error}", error)
-    except KeyboardInterrupt as error:
-        _tell("interrupted", error)
     except BrokenPipeError:  # `dpbn … | head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

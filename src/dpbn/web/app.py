@@ -168,7 +168,11 @@ class Guard:
             refused = problems.problem(421, "wrong-host", "This server does not answer to that host name")
             await refused(scope, receive, guarded)
             return
-        await self._app(scope, receive, guarded)
+        try:
+            await self._app(scope, receive, guarded)
+        except asyncio.CancelledError:  # the server stops while an answer is computed
+            stopping = problems.problem(503, "stopping", "The server is being stopped", close=True)
+            await stopping(scope, receive, guarded)
 
 
 def _host_name(scope: Scope) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -69,7 +71,7 @@ def configuration(app: ASGIApp, limits: Limits) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_keep_alive=10,
-        timeout_graceful_shutdown=3,
+        timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=16 * 1024,
     )
 
@@ -93,7 +95,14 @@ def run_server(
     if announce is not None:
         shown = f"[{host}]" if ":" in host else host
         announce(f"http://{shown}:{listener.getsockname()[1]}/")
-    server.run(sockets=[listener])
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    with suppress(KeyboardInterrupt):  # Ctrl-C is how it is stopped
+        server.run(sockets=[listener])
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """That answers were still being computed when Ctrl-C was pressed is no error."""
+    return "graceful shutdown exceeded" not in record.getMessage()
 
 
 def _listen(host: str, port: int) -> socket.socket:

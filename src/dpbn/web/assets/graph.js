@@ -61,7 +61,7 @@ export function createGraph(svg, release, act) {
       more.addEventListener("click", () => camera.dragged() || act.select(node.name));
       group.append(more);
     }
-    const edge = `M${width - 2.5} ${HEADER + 2}v${height - HEADER - 5}`;
+    const edge = `M${width - 1.7} ${HEADER + 2}v${height - HEADER - 5}`;
     group.append(shape("path", { class: "leaning", d: edge }), shape("rect", { class: "frame", width, height, rx: 4 }));
     return { node, group, rows };
   }

@@ -5,7 +5,7 @@ import { leaning, savedSets, weakRows } from "./state.js";
 import { element, label, percent, points, probabilityText } from "./words.js";
 
 const MOST_SLIDERS = 120;
-const MOST_ROWS = 4;
+const MOST_ROWS = 3;
 const byId = (id) => document.getElementById(id);
 
 export function createPanel(release, act) {
@@ -154,7 +154,7 @@ function doubts(weak) {
   });
   const left = weak.rows.length - items.length;
   if (left > 0) items.push(element("li", { text: `and ${left} more` }));
-  const text = "Rows with too few records behind this answer, and how probable their parents' states are given the evidence:";
+  const text = "Behind this answer: rows with too few records, and how probable they are given the evidence.";
   return [element("p", { class: "quiet", text }), element("ul", {}, ...items)];
 }
 
