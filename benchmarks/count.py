@@ -3,8 +3,9 @@
     python benchmarks/count.py [--rows 10000000] [--network alarm] [--repeat 3]
 
 Every peer gets the same codes in the form it likes best, and only counting is timed. Each side runs
-once to warm up and then `--repeat` times; the best counts. From Parquet everything is timed, decoding
-included, on a file that is in the page cache.
+once to warm up; then all take turns, `--repeat` rounds of one run each, and each side's best counts: a
+busy minute meets all alike. From Parquet everything is timed, decoding included, on a file that is in
+the page cache.
 """
 
 from __future__ import annotations
@@ -33,16 +34,21 @@ from dpbn.graph import Dag
 from dpbn.network import Structure
 from dpbn.sampling import sample_codes
 
+COPY, NUMBA, NUMPY, DECODE = "memcpy of the columns", "dpbn, numba", "dpbn, numpy", "Arrow decode, batches"
 
-def best(function: Callable[[], Any], repeat: int) -> tuple[float, Any]:
-    """The shortest of `repeat` runs in seconds after one to warm up, and what the last one returned."""
-    shortest, result = float("inf"), function()
+
+def race(jobs: dict[str, Callable[[], Any]], repeat: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Each job's shortest of `repeat` runs in seconds, taken in turns after one to warm up, and what they returned."""
+    results = {name: job() for name, job in jobs.items()}
+    shortest = dict.fromkeys(jobs, float("inf"))
     for _ in range(repeat):
-        gc.collect()
-        begin = time.perf_counter()
-        result = function()
-        shortest = min(shortest, time.perf_counter() - begin)
-    return shortest, result
+        for name, job in jobs.items():
+            gc.collect()
+            begin = time.perf_counter()
+            kept = job()  # freed after the clock has stopped
+            shortest[name] = min(shortest[name], time.perf_counter() - begin)
+            del kept
+    return shortest, results
 
 
 def ours(matrix, structure, sets, name):
@@ -85,27 +91,28 @@ def in_memory(codes, network, repeat: int) -> None:
     sets = [family.names for family in structure.dag.families]
     rows = len(next(iter(codes.values())))
     matrix = np.array([codes[node] for node in structure.nodes], dtype=np.uint8)
-    times = {"memcpy of the columns": best(matrix.copy, repeat)[0]}
-    times["dpbn, numba"], numba_tables = best(lambda: ours(matrix, structure, sets, "numba"), repeat)
-    times["dpbn, numpy"], numpy_tables = best(lambda: ours(matrix, structure, sets, "numpy"), repeat)
-    matrix = None
-    frame = pd.DataFrame(codes)
-    times["mbi"], mbi_tables = best(by_mbi(frame, structure, sets), repeat)
-    del frame
-    times["polars"], _ = best(by_polars(codes, sets), repeat)
     connection = duckdb.connect()
     arrow = pa.table({node: codes[node] for node in structure.nodes})  # noqa: F841 - read by DuckDB by its name
     connection.execute("CREATE TABLE held AS SELECT * FROM arrow")
     query = by_duckdb("held", sets)
-    times["DuckDB"], _ = best(lambda: connection.execute(query).fetchall(), repeat)
+    jobs = {
+        COPY: lambda: matrix.copy().shape,
+        NUMBA: lambda: ours(matrix, structure, sets, "numba"),
+        NUMPY: lambda: ours(matrix, structure, sets, "numpy"),
+        "mbi": by_mbi(pd.DataFrame(codes), structure, sets),
+        "polars": by_polars(codes, sets),
+        "DuckDB": lambda: connection.execute(query).fetchall(),
+    }
+    times, results = race(jobs, repeat)
     for names in sets:
-        assert np.array_equal(numba_tables[names], numpy_tables[names])
-        assert np.array_equal(np.asarray(mbi_tables[names]).astype(int).ravel(), numba_tables[names].ravel())
+        counted = results[NUMBA][names]
+        assert np.array_equal(counted, results[NUMPY][names])
+        assert np.array_equal(np.asarray(results["mbi"][names]).astype(int).ravel(), counted.ravel())
     print(f"\nin memory, {rows:,} rows of uint8 codes, {len(sets)} tables")
     for name, seconds in times.items():
         print(f"  {name:24}{seconds * 1000:10,.0f} ms")
     for peer in ("mbi", "polars", "DuckDB"):
-        fast, plain = times[peer] / times["dpbn, numba"], times[peer] / times["dpbn, numpy"]
+        fast, plain = times[peer] / times[NUMBA], times[peer] / times[NUMPY]
         print(f"  against {peer:16}{fast:8.1f} x with numba (reach: 25) {plain:8.1f} x without (reach: 8)")
 
 
@@ -146,24 +153,32 @@ def from_parquet(path: Path, network, repeat: int) -> None:
     def count():
         return open_source(path, structure).counts(sets)
 
-    times: dict[str, float] = {}
-    times["Arrow decode, batches"], rows = best(decode, repeat)
-    times["Arrow decode, one table"], _ = best(table, repeat)
-    times["dpbn"], _ = best(count, repeat)
-    has = kernel.has_numba
-    kernel.has_numba = lambda: False
-    compiled = sys.modules.pop("dpbn.data.kernel_numba", None)
-    times["dpbn, numpy"], _ = best(count, repeat)
-    kernel.has_numba = has
-    if compiled is not None:
-        sys.modules["dpbn.data.kernel_numba"] = compiled
+    def count_without_numba():
+        has, kernel.has_numba = kernel.has_numba, lambda: False
+        compiled = sys.modules.pop("dpbn.data.kernel_numba", None)
+        counted = count()
+        kernel.has_numba = has
+        if compiled is not None:
+            sys.modules["dpbn.data.kernel_numba"] = compiled
+        return counted
+
     query = by_duckdb(f"read_parquet('{path}')", sets)
-    times["DuckDB"], _ = best(lambda: duckdb.connect().execute(query).fetchall(), repeat)
+    jobs = {
+        DECODE: decode,
+        "Arrow decode, one table": table,
+        NUMBA: count,
+        NUMPY: count_without_numba,
+        "DuckDB": lambda: duckdb.connect().execute(query).fetchall(),
+    }
+    times, results = race(jobs, repeat)
+    rows = results[DECODE]
+    for names in sets:
+        assert np.array_equal(results[NUMBA][names], results[NUMPY][names])
     print(f"\nfrom Parquet, {rows:,} rows, {path.stat().st_size / 2**20:,.0f} MiB")
     for name, seconds in times.items():
         print(f"  {name:24}{seconds * 1000:10,.0f} ms")
-    print(f"  of Arrow's own decode   {times['dpbn'] / times['Arrow decode, batches']:8.2f} x (reach: at most 1.6)")
-    print(f"  against DuckDB          {times['DuckDB'] / times['dpbn']:8.1f} x (reach: 2)")
+    print(f"  of Arrow's own decode   {times[NUMBA] / times[DECODE]:8.2f} x (reach: at most 1.6)")
+    print(f"  against DuckDB          {times['DuckDB'] / times[NUMBA]:8.1f} x (reach: 2)")
 
 
 PEAK = """

@@ -76,7 +76,7 @@ def _encode_array(array: pa.Array, matching: Matching, out: Codes) -> None:
         out[:] = unknown_mark(out.dtype)
     elif pa.types.is_dictionary(kind):
         _encode_dictionary(array, matching, out)
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    elif _is_text(kind):
         _encode_text(array, matching, out)
     elif pa.types.is_boolean(kind):
         _encode_booleans(array, matching, out)
@@ -86,6 +86,10 @@ def _encode_array(array: pa.Array, matching: Matching, out: Codes) -> None:
         _encode_floats(array, matching, out)
     else:
         raise wrong_type(matching, str(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def wrong_type(matching: Matching, kind: str) -> DataError:
@@ -98,9 +102,13 @@ def plain_type(kind: object) -> str:
 
 
 def _encode_dictionary(array: pa.DictionaryArray, matching: Matching, out: Codes) -> None:
-    lookup = np.empty(len(array.dictionary), dtype=out.dtype)
-    _encode_array(array.dictionary, matching, lookup)
-    _translate(array.indices, lookup, out)
+    labels = array.dictionary
+    if _is_text(labels.type):  # a plain lookup: Arrow's call costs as much as translating a whole batch
+        _translate(array.indices, [matching.texts.get(label) for label in labels.to_pylist()], out)
+    else:
+        lookup = np.empty(len(labels), dtype=out.dtype)
+        _encode_array(labels, matching, lookup)
+        _translate(array.indices, lookup, out)
 
 
 def _translate(indices: pa.Array, codes: Sequence[int | None] | Codes, out: Codes) -> None:

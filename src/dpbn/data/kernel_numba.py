@@ -89,7 +89,6 @@ def _count_large(codes, members, sizes, firsts, offsets, counts):  # type: ignor
 @_compiled
 def translate(indices, lookup, out):  # type: ignore[no-untyped-def]
     """out = lookup[indices], without widening the indices first; the last entry stands for any wrong index."""
-    last = len(lookup) - 1
+    last = np.uint64(len(lookup) - 1)
     for row in range(len(indices)):
-        index = indices[row]
-        out[row] = lookup[index] if 0 <= index < last else lookup[last]
+        out[row] = lookup[min(np.uint64(indices[row]), last)]  # a negative index becomes a huge one
