@@ -13,7 +13,7 @@ from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable, load_network
 from dpbn.data import open_source
 from dpbn.learners import strategy as strategy_module
 from dpbn.learners.consistency import least_squares, member, overlaps
-from dpbn.learners.estimate import estimate, estimate_batch
+from dpbn.learners.estimate import MARGIN_STANDS_OUT, _give_back, estimate, estimate_batch, layout
 from dpbn.learners.optimized import learn_optimized, requests
 from dpbn.learners.strategy import Strategy, maximal, plan_tables
 from dpbn.measure import Curator
@@ -219,3 +219,19 @@ def test_better_than_equal_budgets_with_three_times_the_budget():
         return total
 
     assert error("optimized", 1.0) < error("uniform", 3.0)
+
+
+def test_a_margin_is_given_back_by_how_much_surer_the_shrunk_estimate_claims_to_be():
+    """Differences of one least-squares deviation: noise if the shrunk margin is certain, not if it is as unsure."""
+    schema = Schema((Variable("a", tuple("1234")), Variable("b", tuple("12345"))))
+    plan = layout(schema, (("a", "b"),))
+    shrunk = np.full((1, 4, 5), 50.0)
+    pattern = np.array([1.0, -1.0, 1.0, -1.0]) * np.sqrt(3 / 4)  # its square sums to the three degrees of freedom
+    variance = 100.0
+    linear = shrunk + (pattern * np.sqrt(5 * variance) / 5)[None, :, None]
+    certain, unsure = np.full_like(shrunk, 1e-9), np.full_like(shrunk, 0.9 * variance)
+    (kept,) = _give_back(schema, plan, [linear], [shrunk], [variance], [certain])
+    assert kept == pytest.approx(shrunk)
+    (returned,) = _give_back(schema, plan, [linear], [shrunk], [variance], [unsure])
+    part = 1 - 0.1 * (1 + MARGIN_STANDS_OUT * np.sqrt(2 / 3))
+    assert returned - shrunk == pytest.approx(part * (linear - shrunk))

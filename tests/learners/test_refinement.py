@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from dpbn import Dag, Inference, Structure, load_network
+from dpbn import Dag, Inference, Schema, Structure, Variable, load_network
 from dpbn.learners import estimate as estimate_module
+from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.optimized import learn_optimized
-from dpbn.learners.refinement import LEAST, ModelMargins, contradicts, expected_counts
+from dpbn.learners.refinement import LEAST, ModelMargins, contradicts, expected_counts, over_states, resolution
 from dpbn.learners.strategy import plan_tables
 from dpbn.privacy.guarantee import Budget, Sensitivity
 
@@ -42,6 +43,31 @@ def test_a_table_contradicts_the_network_only_beyond_its_noise():
     assert contradicts(expected, expected + noise, 200.0).mean() < 0.05
     wrong = expected + 40 * np.eye(6)[None] * 5
     assert contradicts(expected, wrong + noise, 200.0).mean() > 0.95
+
+
+def test_pseudo_counts_are_even_where_cells_are_resolved_and_like_the_margin_where_not():
+    expected = np.full((2, 5, 3), 40.0)
+    assert resolution(expected, 0.0) == pytest.approx(1.0)
+    assert resolution(expected, 120.0) == pytest.approx(0.25)
+    family = np.broadcast_to([6.0, 3.0, 1.0], (3, 4, 2, 3))
+    spread = over_states(family, np.array([1.0, 0.0, 0.5]))
+    assert spread.shape == (3, 1, 1, 3)
+    assert spread[0].ravel() == pytest.approx([1.0, 1.0, 1.0])
+    assert spread[1].ravel() == pytest.approx([1.8, 0.9, 0.3])
+    assert spread[2].ravel() == pytest.approx([1.4, 0.95, 0.65])
+
+
+def test_a_margin_survives_the_steps_in_a_large_even_table():
+    """A child of four even parents: no cell stands out of the noise, its margin does."""
+    parents = ("a", "b", "c", "d")
+    schema = Schema((*(Variable(p, tuple("1234")) for p in parents), Variable("x", ("rare", "common"))))
+    structure = Structure(schema, Dag((*parents, "x"), {"x": parents}))
+    generator = np.random.default_rng(0)
+    counts = np.broadcast_to(np.array([0.2, 0.8]) * 10_000 / 256, (30, 4, 4, 4, 4, 2))
+    noisy = counts + np.round(generator.laplace(0, 12, counts.shape))
+    learned = estimate_batch(structure, [schema.names], [noisy], [2 * 12.0**2], prior={}, public_cpts={})
+    (margin,) = ModelMargins(structure, [("x",)])(learned)
+    assert margin[:, 0].mean() == pytest.approx(0.2, abs=0.05)
 
 
 def test_a_wrong_graph_costs_no_more_than_no_refinement(make_curator, monkeypatch):

@@ -5,7 +5,9 @@
    tables still agree: multipliers for every shared set, found by Newton steps.
 3. What stands out: where the constrained estimate contradicts the least-squares estimate in the total, a
    margin or a pair by more than noise explains, the difference is given back (positive-part James-Stein per
-   analysis-of-variance component).
+   analysis-of-variance component). Least squares is unbiased, the posterior mean efficient if its prior is right;
+   so for a margin of one variable the difference is expected to vary by the variance of the first minus that of
+   the second (Hausman's test). Sharper than the first alone, which serves for totals and pairs.
 4. CPTs by normalising each family's margin, plus the public pseudo-counts.
 5. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
 
@@ -27,7 +29,15 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.learners.consistency import Member, Overlap, least_squares, member, overlaps
-from dpbn.learners.refinement import CELL_LIMIT, STEPS, contradicts, expected_counts, model_margins
+from dpbn.learners.refinement import (
+    CELL_LIMIT,
+    STEPS,
+    contradicts,
+    expected_counts,
+    model_margins,
+    over_states,
+    resolution,
+)
 from dpbn.learners.shrinkage import Posterior, fitted_shape
 from dpbn.measure import Measurement, Names
 from dpbn.network import Structure
@@ -36,6 +46,8 @@ Array = NDArray[np.float64]
 
 SWEEPS = 12
 STANDS_OUT = 2.0  # deviations of a chi-square by which a component must exceed its noise
+MARGIN_STANDS_OUT = 3.0  # the same for a margin of one variable, whose noise is the difference of two variances
+LEAST_NOISE = 0.1  # of that difference, as a part of the least-squares variance
 PSEUDO_COUNT = 0.5  # per cell while refining, in units of the fitted shape
 FLOOR = 0.1  # part of the shrunk estimate kept where giving back would leave less
 SMALLEST_VARIANCE = 1e-4
@@ -119,19 +131,19 @@ def estimate_batch(
     own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
     alone = [np.zeros(repetitions, dtype=np.bool_) for _ in own]
     for _ in range(STEPS):
-        counts = []
+        counts, resolutions = [], []
         for index, table in enumerate(margins(cpts)):
             expected = _per_repetition(start.total, table.ndim) * table
             alone[index] |= contradicts(expected, start.linear[index], noise[index])
             guess = expected_counts(expected, start.linear[index], noise[index])
+            resolutions.append(resolution(expected, noise[index]))
             counts.append(np.where(_per_repetition(alone[index], table.ndim), own[index], guess))
         for node in wanted:
             index = homes[node]
             family = family_margin(schema, plan, index, counts[index], structure.family(node).names)
-            pseudo = (
-                PSEUDO_COUNT * _per_repetition(start.shapes[index], family.ndim) * noise[index] / (1 + noise[index])
-            )
-            cpts[node] = normalised(node, family + pseudo)
+            pseudo = PSEUDO_COUNT * start.shapes[index] * noise[index] / (1 + noise[index])
+            spread = over_states(family, resolutions[index])
+            cpts[node] = normalised(node, family + _per_repetition(pseudo, family.ndim) * spread)
     return {node: cpts[node] for node in structure.nodes}
 
 
@@ -164,8 +176,8 @@ def consistent_counts(schema: Schema, plan: Layout, noisy: Sequence[Array], vari
     linear = least_squares(noisy, variances, plan.shared)
     total = np.maximum(linear[0].reshape(linear[0].shape[0], -1).sum(axis=1), _total_deviation(plan, variances))
     shapes = [fitted_shape(table, math.sqrt(v), total) for table, v in zip(linear, variances, strict=True)]
-    shrunk = _constrained_means(noisy, variances, [Posterior(shape) for shape in shapes], plan.shared)
-    return Start(linear, shrunk, _give_back(schema, plan, linear, shrunk, variances), shapes, total)
+    shrunk, spreads = _constrained_means(noisy, variances, [Posterior(shape) for shape in shapes], plan.shared)
+    return Start(linear, shrunk, _give_back(schema, plan, linear, shrunk, variances, spreads), shapes, total)
 
 
 def _total_deviation(plan: Layout, variances: Sequence[float]) -> float:
@@ -174,17 +186,25 @@ def _total_deviation(plan: Layout, variances: Sequence[float]) -> float:
 
 def _constrained_means(
     noisy: Sequence[Array], variances: Sequence[float], posteriors: Sequence[Posterior], shared: Sequence[Overlap]
-) -> list[Array]:
-    """Posterior means whose shared margins agree. A multiplier of a margin moves u of all its cells alike, and
-    the margin then moves by the sum of the cells' variances: so each Newton step weighs by those sums."""
+) -> tuple[list[Array], list[Array]]:
+    """Posterior means whose shared margins agree, and the cells' posterior variances.
+
+    A multiplier of a margin moves u of all its cells alike, and the margin then moves by the sum of the cells'
+    variances: so each Newton step weighs by those sums.
+    """
     deviations = [math.sqrt(variance) for variance in variances]
     points = [table / deviation for table, deviation in zip(noisy, deviations, strict=True)]
-    for _ in range(SWEEPS):
+
+    def moments() -> tuple[list[Array], list[Array]]:
         means, spreads = [], []
         for u, posterior, deviation, variance in zip(points, posteriors, deviations, variances, strict=True):
             mean, slope = posterior.mean_and_slope(u)
             means.append(mean * deviation)
             spreads.append(slope * variance)
+        return means, spreads
+
+    for _ in range(SWEEPS):
+        means, spreads = moments()
         for overlap in shared:
             margins = [m.margin(means[m.table]) for m in overlap.members]
             widths = [m.margin(spreads[m.table]) for m in overlap.members]
@@ -194,20 +214,26 @@ def _constrained_means(
                 step = m.spread((target - margin) / width)
                 means[m.table] = means[m.table] + spreads[m.table] * step
                 points[m.table] = points[m.table] + deviations[m.table] * step
-    return [
-        posterior.mean_and_slope(u)[0] * deviation
-        for u, posterior, deviation in zip(points, posteriors, deviations, strict=True)
-    ]
+    return moments()
 
 
 def _give_back(
-    schema: Schema, plan: Layout, linear: Sequence[Array], shrunk: Sequence[Array], variances: Sequence[float]
+    schema: Schema,
+    plan: Layout,
+    linear: Sequence[Array],
+    shrunk: Sequence[Array],
+    variances: Sequence[float],
+    spreads: Sequence[Array],
 ) -> list[Array]:
     """Add the components of order 0, 1 and 2 of linear - shrunk that exceed their noise, each by its excess."""
     precision: dict[Names, float] = {}
+    posterior: dict[Names, Array] = {}  # precision of the shrunk margin's cells
     for table, names in enumerate(plan.tables):
         for subset in _small_subsets(names):
             precision[subset] = precision.get(subset, 0.0) + 1.0 / (variances[table] * plan.cells[table])
+            if len(subset) == 1:
+                width = member(schema, plan.tables, table, subset).margin(spreads[table])
+                posterior[subset] = posterior.get(subset, 0.0) + 1.0 / width
     excess: dict[Names, Array] = {}
     result = []
     for table, names in enumerate(plan.tables):
@@ -219,11 +245,14 @@ def _give_back(
             if subset not in excess:
                 component = _centred(seen.margin(difference))
                 freedom = math.prod(size - 1 for size in schema.shape(subset))
-                expected = freedom / (precision[subset] * cells)
+                noise, threshold = np.array([1.0 / (precision[subset] * cells)]), STANDS_OUT
+                if subset in posterior:
+                    noise = np.maximum(noise - (1.0 / posterior[subset]).mean(axis=1), LEAST_NOISE * noise)
+                    threshold = MARGIN_STANDS_OUT
                 found = np.square(component).reshape(component.shape[0], -1).sum(axis=1)
-                limit = expected * (1.0 + STANDS_OUT * math.sqrt(2.0 / max(freedom, 1)))
+                limit = freedom * noise * (1.0 + threshold * math.sqrt(2.0 / max(freedom, 1)))
                 part = np.where(found > limit, 1.0 - limit / np.maximum(found, 1e-300), 0.0)
-                excess[subset] = component * part.reshape(-1, *[1] * len(subset))
+                excess[subset] = component * _per_repetition(part, component.ndim)
             if excess[subset].any():
                 corrected = corrected + seen.spread(excess[subset]) * (cells / plan.cells[table])
         result.append(corrected)

@@ -6,6 +6,10 @@ noisy value y by v more, so the best linear guess of the count is mu + mu/(mu+v)
 CPTs made from these guesses predict a new mu, and so on. Without noise (v = 0) the first step returns the
 counts themselves. Run to convergence the steps fit noise; `STEPS` of them, from a good start, keep most of the gain.
 
+Pseudo-counts keep rows that the tables cannot see from becoming certain. Spread evenly over the states they would
+pull every row of a large even table a few percent towards uniform in each step, while the guesses, which move by
+mu/(mu+v), hardly pull back: so where a table cannot tell its cells apart they go to states as the node's margin does.
+
 Real records need not follow the graph. Where the network contradicts a measured table by more than noise
 explains, the steps leave that table's own estimate alone: a wrong graph then costs the refinement, not more.
 
@@ -85,6 +89,22 @@ def model_margins(structure: Structure, tables: tuple[Names, ...]) -> ModelMargi
 def expected_counts(expected: Array, value: Array, variance: float) -> Array:
     """mu (1 + (y - mu) / (mu + v)), kept positive."""
     return expected * np.maximum(1.0 + (value - expected) / (expected + variance), LEAST)
+
+
+def resolution(expected: Array, variance: float) -> Array:
+    """Per repetition, mu/(mu+v) of the cell of an average record: near 1 where cells stand out of the noise."""
+    flat = expected.reshape(expected.shape[0], -1)
+    return np.asarray((flat * flat / (flat + variance)).sum(axis=1) / flat.sum(axis=1))
+
+
+def over_states(family: Array, resolved: Array) -> Array:
+    """Pseudo-counts of mean 1 for the rows of a family: even where cells are resolved, else like the node's margin."""
+    states = family.shape[-1]
+    margin = family.reshape(len(family), -1, states).sum(axis=1)
+    share = margin / margin.sum(axis=1, keepdims=True)
+    even = np.minimum(1.0, 2.0 * np.square(resolved))[:, None]
+    spread = even + (1.0 - even) * states * share
+    return np.asarray(spread.reshape(len(family), *[1] * (family.ndim - 2), states))
 
 
 def contradicts(expected: Array, value: Array, variance: float) -> NDArray[np.bool_]:
