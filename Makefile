@@ -40,8 +40,8 @@ bench-inference: $(VENV)/.bench  ## time posteriors, queries, batches and MPE ag
 check-explanations: $(VENV)/.bench  ## MPE on all 24 networks of the bnlearn repository (minutes)
 	$(BIN)/python benchmarks/inference.py --only explanations
 
-audit: $(VENV)/.dev  ## black-box audit of every private path and of broken ones, as a Markdown table (minutes)
-	$(BIN)/python -m dpbn.audit
+audit: $(VENV)/.dev  ## black-box audit of every private method and of broken ones (25 minutes); docs/reliability.md
+	$(BIN)/python benchmarks/audit.py
 
 fuzz: $(VENV)/.fuzz  ## coverage-guided fuzzing of every reader (8 minutes); figures go to docs/reliability.md
 	$(BIN)/python benchmarks/fuzz.py 30
@@ -53,11 +53,10 @@ $(VENV)/.fuzz: $(VENV)/.dev
 soak: $(VENV)/.dev  ## 50 clients on the explorer for ten minutes; figures go to docs/reliability.md
 	$(BIN)/python benchmarks/soak.py 600 50
 
-trust: $(VENV)/.dev  ## long versions of the checks of leaks, ledger and audit (about an hour); docs/reliability.md
+trust: $(VENV)/.dev  ## long versions of the checks of leaks, ledger and limits (about an hour); docs/reliability.md
 	$(BIN)/python benchmarks/leaks.py
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/limits.py
-	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/licences.py
 
 system-packages:

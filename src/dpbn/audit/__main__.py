@@ -2,7 +2,8 @@
 
 import sys
 
-from dpbn.audit.suite import report
+from dpbn.audit.suite import FULL, report
 
 if __name__ == "__main__":
-    sys.exit(0 if report(int(sys.argv[1]) if len(sys.argv) > 1 else 200_000) else 1)
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else FULL
+    sys.exit(0 if report(runs, learn_runs=max(100, runs // 10)) else 1)

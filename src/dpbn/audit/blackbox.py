@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dpbn.audit.events import Event, Outcomes, candidates, collect, conjunctions
+from dpbn.audit.events import Event, Outcomes, candidates, collect, conjunctions, halves
 from dpbn.errors import InputError, MissingExtraError
 
 Draws = Callable[[Any, int], Sequence[Any]]
+Score = Callable[[int, int, int], float]
 _TESTED = 3  # events carried from the pilot to the test; alpha is shared among them
 
 
@@ -74,7 +75,7 @@ def audit(
     """
     draws = _checked(release, runs, pilot, alpha, many)
     trial = collect(draws(table, pilot)), collect(draws(neighbour, pilot))
-    bets = _best_bets(*trial, score=lambda p, q: _epsilon_bound(p, q, pilot, 0.01, delta))
+    bets = _best_bets(*trial, score=_foreseen(runs, alpha, lambda p, q, n, a: _epsilon_bound(p, q, n, a, delta)))
     fresh = collect(draws(table, runs)), collect(draws(neighbour, runs))
     results = [
         (_epsilon_bound(*_seen(event, fresh, swapped), runs, alpha / len(bets), delta), event.name)
@@ -99,7 +100,7 @@ def audit_profile(
     """Lower-bound delta at a fixed epsilon, against the delta that `profile` promises there."""
     draws = _checked(release, runs, pilot, alpha, many)
     trial = collect(draws(table, pilot)), collect(draws(neighbour, pilot))
-    bets = _best_bets(*trial, score=lambda p, q: _delta_bound(p, q, pilot, 0.01, epsilon))
+    bets = _best_bets(*trial, score=_foreseen(runs, alpha, lambda p, q, n, a: _delta_bound(p, q, n, a, epsilon)))
     fresh = collect(draws(table, runs)), collect(draws(neighbour, runs))
     results = [
         (_delta_bound(*_seen(event, fresh, swapped), runs, alpha / len(bets), epsilon), event.name)
@@ -110,19 +111,34 @@ def audit_profile(
 
 
 def _checked(release: Callable[..., Any], runs: int, pilot: int, alpha: float, many: bool) -> Draws:
-    if runs < 1 or pilot < 1 or not 0 < alpha < 1:
-        raise InputError(f"runs and pilot must be at least 1 and alpha in (0, 1), got {runs}, {pilot}, {alpha}")
+    if runs < 1 or pilot < 2 or not 0 < alpha < 1:
+        raise InputError(f"runs must be at least 1, pilot at least 2 and alpha in (0, 1), got {runs}, {pilot}, {alpha}")
     return release if many else repeated(release)
 
 
-def _best_bets(first: Outcomes, second: Outcomes, score: Callable[[int, int], float]) -> list[tuple[Event, bool]]:
-    """The most telling events of the pilot, each with the side (swapped or not) on which it is likelier."""
+def _foreseen(runs: int, alpha: float, bound: Callable[[int, int, int, float], float]) -> Score:
+    """What the test will prove with an event, if its probabilities are as the pilot shows, a little to the bad side."""
+
+    def score(p: int, q: int, pilot: int) -> float:
+        low, high = clopper_pearson(p, q, pilot, 0.2)
+        return bound(math.floor(low * runs), math.ceil(high * runs), runs, alpha / _TESTED)
+
+    return score
+
+
+def _best_bets(first: Outcomes, second: Outcomes, score: Score) -> list[tuple[Event, bool]]:
+    """The most telling events of the pilot, each with the side (swapped or not) on which it is likelier.
+
+    Events are thought of on one half of the pilot and chosen on the other, where their luck is gone.
+    """
+    (first, chosen_first), (second, chosen_second) = halves(first), halves(second)
+    size = chosen_first.kinds.size
 
     def ranked(events: Sequence[Event]) -> list[tuple[float, Event, bool]]:
         found = []
         for event in events:
-            p, q = _seen(event, (first, second), False)
-            found += [(score(p, q), event, False), (score(q, p), event, True)]
+            p, q = _seen(event, (chosen_first, chosen_second), False)
+            found += [(score(p, q, size), event, False), (score(q, p, size), event, True)]
         return sorted(found, key=lambda item: -item[0])
 
     single = ranked(candidates(first, second))
@@ -163,19 +179,22 @@ def clopper_pearson(p: int, q: int, runs: int, alpha: float) -> tuple[float, flo
     return low, high
 
 
-def discrete_gaussian_profile(scale: float) -> Callable[[float], float]:
-    """Exact delta(epsilon) of one count with discrete Gaussian noise, neighbours one apart.
+def discrete_gaussian_profile(scale: float, tables: int = 1) -> Callable[[float], float]:
+    """Exact delta(epsilon) of `tables` counts with discrete Gaussian noise of one scale, each one apart.
 
-    Canonne, Kamath, Steinke 2020, Theorem 7: P[Y > epsilon s^2 - 1/2] - e^epsilon P[Y > epsilon s^2 + 1/2].
+    The odds of outcomes x are exp((2 sum(x) - tables) / 2 scale^2): they follow from the sum alone, so delta is the
+    sum of the positive parts of P - e^epsilon P' over the law of the sum. (For one table this is Theorem 7 of
+    Canonne, Kamath, Steinke 2020.)
     """
     half = math.ceil(40 * scale) + 2
-    support = np.arange(-half, half + 1)
-    law = np.exp(-((support / scale) ** 2) / 2)
-    law /= law.sum()
+    single = np.exp(-((np.arange(-half, half + 1) / scale) ** 2) / 2)
+    single /= single.sum()
+    law = np.ones(1)
+    for _ in range(tables):
+        law = np.convolve(law, single)
+    here, moved = (np.pad(law, ends) for ends in ((0, tables), (tables, 0)))
 
     def delta(epsilon: float) -> float:
-        middle = epsilon * scale**2
-        above, beyond = law[support > middle - 0.5].sum(), law[support > middle + 0.5].sum()
-        return float(above - math.exp(epsilon) * beyond)
+        return float(np.maximum(moved - math.exp(epsilon) * here, 0.0).sum())
 
     return delta

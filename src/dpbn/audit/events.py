@@ -6,6 +6,7 @@ not a number (shape, labels, an error) becomes the outcome's signature and count
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bits = NDArray[np.bool_]
+Numbers = NDArray[np.float64]
 _THRESHOLDS = 24
 _FRACTION_BITS = (0, 30, 50, 52, 53, 54, 60)
 
@@ -66,6 +68,15 @@ def _flatten(outcome: Any) -> tuple[str, list[float]]:
     return repr(outcome), []
 
 
+def halves(outcomes: Outcomes) -> tuple[Outcomes, Outcomes]:
+    """Two sets of outcomes: one to think of events, one to choose among them."""
+    middle = outcomes.kinds.size // 2
+    return tuple(  # type: ignore[return-value]
+        Outcomes(outcomes.signatures, outcomes.kinds[part], outcomes.numbers[part])
+        for part in (slice(None, middle), slice(middle, None))
+    )
+
+
 def candidates(first: Outcomes, second: Outcomes) -> list[Event]:
     """Events suggested by a pilot: signatures, thresholds, single values, repeats, low-order bits."""
     events = [_has_signature(text) for text in dict.fromkeys((*first.signatures[:20], *second.signatures[:20]))]
@@ -78,10 +89,51 @@ def candidates(first: Outcomes, second: Outcomes) -> list[Event]:
     if width > 1:
         total = np.concatenate([np.nansum(first.numbers, axis=1), np.nansum(second.numbers, axis=1)])
         events += _on_values("sum", lambda o: np.nansum(o.numbers, axis=1), total)
+    for name, score in _scores(first.numbers[:, :width], second.numbers[:, :width]):
+        pilot = np.concatenate([score(first.numbers), score(second.numbers)])
+        events += _on_values(name, lambda o, s=score: s(o.numbers), pilot)  # type: ignore[misc]
     for rows in (first.numbers, second.numbers):
         if width:
             events += [_equals_row(row) for row in _most_common(map(tuple, rows[:2000]), 2)]
     return events
+
+
+def _scores(first: Numbers, second: Numbers) -> Iterable[tuple[str, Callable[[Numbers], Numbers]]]:
+    """Sums over the coordinates that differ: what composition leaks in all.
+
+    Of their log odds as the pilot has them, over all or over whole numbers only (the noisy counts, from which the
+    rest follows), and of their values weighted by shift over variance, which sees small shifts of many.
+    """
+    odds: dict[int, tuple[Numbers, Numbers]] = {}
+    tilt: dict[int, float] = {}
+    whole = set()
+    for column in range(first.shape[1]):
+        one, two = (side[np.isfinite(side)] for side in (first[:, column], second[:, column]))
+        if one.size < 20 or two.size < 20:
+            continue
+        values = np.concatenate([one, two])
+        edges = np.unique(
+            np.quantile(values, np.linspace(0, 1, min(_THRESHOLDS, 3 + one.size // 200)), method="nearest")
+        )
+        p, q = (np.bincount(np.digitize(side, edges), minlength=edges.size + 1) + 1.0 for side in (one, two))
+        if float(np.square(np.sqrt(p) - np.sqrt(q)).sum()) > edges.size + 1:  # half of that is expected of equal laws
+            odds[column] = edges, np.log(p / p.sum()) - np.log(q / q.sum())
+        shift, variance = float(one.mean() - two.mean()), float(one.var() + two.var())
+        if abs(shift) > 3 * math.sqrt(variance / min(one.size, two.size)):
+            tilt[column] = shift / variance if variance else math.copysign(1e9, shift)
+        if (values == np.rint(values)).all():
+            whole.add(column)
+    counts = {column: entry for column, entry in odds.items() if column in whole}
+    if len(odds) > 1:
+        yield "odds", lambda numbers: _summed(numbers, odds)
+    if len(counts) > 1 and len(counts) < len(odds):
+        yield "odds-of-counts", lambda numbers: _summed(numbers, counts)
+    if columns := [column for column in tilt if column in whole]:
+        yield "shift", lambda numbers: numbers[:, columns] @ np.array([tilt[column] for column in columns])
+
+
+def _summed(numbers: Numbers, odds: Mapping[int, tuple[Numbers, Numbers]]) -> Numbers:
+    return np.sum([table[np.digitize(numbers[:, c], edges)] for c, (edges, table) in odds.items()], axis=0)
 
 
 def conjunctions(events: Sequence[Event]) -> list[Event]:

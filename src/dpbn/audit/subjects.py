@@ -1,7 +1,7 @@
-"""What is audited: the real measurement path in its variants, and mechanisms broken on purpose.
+"""What is audited: every private method on its real measurement path, and the whole of `learn`.
 
-Tables are two neighbours over one family (a -> b, four cells). A subject draws many independent outcomes of one
-release; the broken ones each repeat a mistake that has been published or made before.
+Tables are two neighbours over one family (a -> b, four cells) or over independent variables. A subject draws many
+independent outcomes of one release. Mechanisms broken on purpose are in `broken`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,31 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpbn.audit.blackbox import repeated
 from dpbn.data import open_source
 from dpbn.domain import Schema, Variable
 from dpbn.graph import Dag
+from dpbn.learners.optimized import requests
+from dpbn.learners.procedure1 import node_tables
+from dpbn.learners.strategy import plan_tables
+from dpbn.learners.uniform import equal_shares
+from dpbn.learning import learn
 from dpbn.measure import Curator, Ladder, Names, Request, Table
 from dpbn.network import Structure
-from dpbn.privacy import accounting, gradual
+from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Neighbors, Sensitivity
-from dpbn.privacy.noise import InsecureNoise, SecureNoise
+from dpbn.privacy.noise import Noise, SecureNoise
 
 FAMILY: Names = ("a", "b")
 STRUCTURE = Structure(Schema((Variable("a", ("0", "1")), Variable("b", ("0", "1")))), Dag(FAMILY, {"b": ("a",)}))
 ROWS = pd.DataFrame({"a": ["0", "0", "1"], "b": ["0", "1", "0"]})
 ONE_MORE = pd.concat([ROWS, pd.DataFrame({"a": ["1"], "b": ["1"]})], ignore_index=True)  # fills an empty cell
 REPLACED = pd.DataFrame({"a": ["0", "0", "1"], "b": ["0", "1", "1"]})
+APART = Structure(STRUCTURE.schema, Dag(FAMILY, {}))  # two tables to the planner: where to refine depends on the data
 _BATCH = 500
 
 Matrix = NDArray[Any]
+Draws = Callable[[pd.DataFrame, int], Any]
 
 
 @dataclass(frozen=True)
@@ -39,20 +47,36 @@ class Subject:
     """One mechanism to audit: what it promises, and how to draw `runs` outcomes from a table."""
 
     name: str
-    draws: Callable[[pd.DataFrame, int], Matrix]
+    draws: Draws
     epsilon: float = 1.0
+    delta: float = 0.0
+    table: pd.DataFrame = field(default_factory=lambda: ROWS)
     neighbour: pd.DataFrame = field(default_factory=lambda: ONE_MORE)
 
 
+def independent(count: int) -> tuple[Structure, pd.DataFrame, pd.DataFrame]:
+    """`count` binary variables without edges, a table of three rows, and the same with one row more."""
+    names = tuple(f"v{index}" for index in range(count))
+    structure = Structure(Schema(tuple(Variable(name, ("0", "1")) for name in names)), Dag(names, {}))
+    table = pd.DataFrame({name: ["0", "1", "0"] for name in names})
+    return structure, table, pd.concat([table, pd.DataFrame({name: ["1"] for name in names})], ignore_index=True)
+
+
+# -- measurement paths ----------------------------------------------------------------------------------------
+
+
 def clean_subjects(epsilon: float = 1.0) -> list[Subject]:
-    """The library's own paths, all with SecureNoise."""
+    """Measurements of every kind, all with SecureNoise."""
     half = Fraction(1, 2)
+    family = [Request(FAMILY, accounting.laplace_scale(epsilon, 1))]
     return [
         Subject("one family, Laplace", _family(epsilon, Sensitivity()), epsilon),
-        Subject("one family, replace", _family(epsilon, Sensitivity(Neighbors.REPLACE)), epsilon, REPLACED),
+        Subject("one family, Laplace, in slices", sliced(STRUCTURE, family, Budget(epsilon)), epsilon),
+        Subject("one family, replace", _family(epsilon, Sensitivity(Neighbors.REPLACE)), epsilon, neighbour=REPLACED),
         Subject("one family, sampled rows", _family(epsilon, Sensitivity(), rate=half), epsilon),
         Subject("one family, thinned table", _family(epsilon, Sensitivity(), rate=half, thinned=True), epsilon),
-        Subject("two tables at half the budget", _two_tables(epsilon), epsilon),
+        Subject("two tables at half the budget", _together(_two_requests(epsilon), epsilon), epsilon),
+        Subject("tables of uniform", _together(_uniform_requests(epsilon), epsilon), epsilon),
         Subject("coarse, then refined", _refined(epsilon), epsilon),
     ]
 
@@ -72,9 +96,7 @@ class ThinnedSource:
         raise NotImplementedError("an engine without rows cannot sample them")
 
 
-def _family(
-    epsilon: float, sensitivity: Sensitivity, rate: Fraction = Fraction(1), thinned: bool = False
-) -> Callable[[pd.DataFrame, int], Matrix]:
+def _family(epsilon: float, sensitivity: Sensitivity, rate: Fraction = Fraction(1), thinned: bool = False) -> Draws:
     """Noisy tables of one family at `epsilon` each, through Curator.measure with SecureNoise.
 
     Without sampling, _BATCH releases are asked for in one call: each is a request of its own with its own noise.
@@ -97,25 +119,62 @@ def _family(
     return draws
 
 
-def _two_tables(epsilon: float) -> Callable[[pd.DataFrame, int], Matrix]:
+def sliced(structure: Structure, asked: Sequence[Request], budget: Budget) -> Draws:
+    """Releases of `asked`, _BATCH to a call: a public variable more says to which release a row belongs.
+
+    The larger table holds `table` once per value of that variable. Every slice of its noisy tables is a release of
+    `table` with noise of its own, so one call of the real path gives many releases.
+    """
+    variables = (Variable("slice", tuple(map(str, range(_BATCH)))), *structure.schema)
+    wide = Structure(Schema(variables), Dag(tuple(v.name for v in variables), {}))
+    wider = [Request(("slice", *request.names), request.scale, request.mechanism) for request in asked]
+
+    def draws(table: pd.DataFrame, runs: int) -> Matrix:
+        copies = pd.concat([table.assign(slice=str(index)) for index in range(_BATCH)], ignore_index=True)
+        source = open_source(copies, wide)
+        parts = []
+        for _ in range(-(-runs // _BATCH)):
+            made = Curator(source, SecureNoise(), budget, Sensitivity()).measure(wider)
+            parts.append(np.hstack([measurement.values.reshape(_BATCH, -1) for measurement in made]))
+        return np.vstack(parts)[:runs]
+
+    return draws
+
+
+def _two_requests(epsilon: float) -> list[Request]:
     shares = accounting.split(epsilon, [1.0, 1.0])
-    requests = [
+    return [
         Request(names, accounting.laplace_scale(share, 1))
         for names, share in zip([FAMILY, ("a",)], shares, strict=True)
     ]
+
+
+def _uniform_requests(epsilon: float) -> list[Request]:
+    """What `uniform` asks for (Procedure 1, line 1), without the estimate that follows."""
+    shares = equal_shares(STRUCTURE.nodes, epsilon)
+    tables = {node: node_tables(STRUCTURE, node) for node in STRUCTURE.nodes}
+    return [
+        Request(names, accounting.laplace_scale(shares[node] / len(tables[node]), 1))
+        for node in STRUCTURE.nodes
+        for names in tables[node]
+    ]
+
+
+def _together(asked: Sequence[Request], epsilon: float) -> Draws:
+    """All of `asked` in one call within `epsilon`: one release."""
 
     def draws(table: pd.DataFrame, runs: int) -> Matrix:
         source = open_source(table, STRUCTURE)
         rows = []
         for _ in range(runs):
-            made = Curator(source, SecureNoise(), Budget(epsilon), Sensitivity()).measure(requests)
+            made = Curator(source, SecureNoise(), Budget(epsilon), Sensitivity()).measure(asked)
             rows.append(np.concatenate([measurement.values.ravel() for measurement in made]))
         return np.array(rows)
 
     return draws
 
 
-def _refined(epsilon: float) -> Callable[[pd.DataFrame, int], Matrix]:
+def _refined(epsilon: float) -> Draws:
     """Both levels are shown: together they may cost the fine level only."""
     fine = accounting.laplace_scale(epsilon, 1)
     ladder = Ladder(FAMILY, (3 * fine, 1.5 * fine, fine))
@@ -132,87 +191,51 @@ def _refined(epsilon: float) -> Callable[[pd.DataFrame, int], Matrix]:
     return draws
 
 
-def gaussian_draws(scale: float) -> Callable[[pd.DataFrame, int], Matrix]:
-    """One family with discrete Gaussian noise, _BATCH requests to a call."""
-    request = Request(FAMILY, scale, "gaussian")
-
-    def draws(table: pd.DataFrame, runs: int) -> Matrix:
-        source = open_source(table, STRUCTURE)
-        result = np.empty((runs, 4), dtype=np.int64)
-        for start in range(0, runs, _BATCH):
-            count = min(_BATCH, runs - start)
-            curator = Curator(source, SecureNoise(), Budget(1e6, 1e-6), Sensitivity())
-            made = curator.measure([request] * count)
-            result[start : start + count] = [measurement.values.ravel() for measurement in made]
-        return result
-
-    return draws
+def gaussian_draws(scale: float) -> Draws:
+    """One family with discrete Gaussian noise."""
+    return sliced(STRUCTURE, [Request(FAMILY, scale, "gaussian")], Budget(1e6, 1e-6))
 
 
-# -- broken on purpose ----------------------------------------------------------------------------------------
+def gaussian_plan(tables: int, epsilon: float, delta: float) -> list[Request]:
+    """What `optimized` asks for on `tables` independent variables; refused here unless that is Gaussian noise."""
+    structure, budget = independent(tables)[0], Budget(epsilon, delta)
+    strategy = plan_tables(structure, budget, Sensitivity())
+    if strategy.mechanism != "gaussian":
+        raise ValueError(f"{tables} tables at delta={delta} must be planned with Gaussian noise")
+    return requests(strategy, budget, Sensitivity())
 
 
-def broken_subjects(seed: int = 0, epsilon: float = 1.0) -> list[Subject]:
-    """Each promises `epsilon` and does not keep it. Fast numpy noise: the mistake is elsewhere."""
-    noise = InsecureNoise(seed)
-    floats = np.random.default_rng(seed)
-    rate = Fraction(1, 10)
-    on_sample = accounting.before_sampling(epsilon, rate)
+# -- the whole of learn ---------------------------------------------------------------------------------------
 
-    def noisy(table: pd.DataFrame, runs: int, loss: float = epsilon) -> Matrix:
-        return noise.laplace(_tiled(table, runs), 1 / loss)
 
-    def observed_only(table: pd.DataFrame, runs: int) -> Matrix:
-        return np.where(_tiled(table, runs) > 0, noisy(table, runs), 0)
+def whole_learn(method: str, structure: Structure = STRUCTURE, noise: Noise | None = None, **options: Any) -> Draws:
+    """All of `learn`: names, shapes, errors and every number of the release count as output."""
 
-    def divided_by_n(table: pd.DataFrame, runs: int) -> Matrix:
-        return _tiled(table, runs) + (noisy(table, runs) - _tiled(table, runs)) / len(table)
+    def release(table: pd.DataFrame) -> Any:
+        made = learn(table, structure, 1.0, method=method, noise=noise, **options)
+        guarantee, tables = made.guarantee, made.measurements
+        return {
+            "measured": [m.values for m in tables],
+            "names": repr([(m.stage, m.names, m.mechanism) for m in tables]),
+            "public": repr((made.method, made.private, made.on_unknown, sorted(made.options), made.library)),
+            "promised": repr((guarantee.delta, guarantee.neighbors, guarantee.unit, guarantee.max_contributions)),
+            "epsilon": guarantee.epsilon,
+            "scales": [m.scale for m in tables],
+            "losses": [m.loss for m in tables],
+            "allocation": dict(made.allocation),
+            "learned": {node: made.network.cpt(node) for node in made.network.nodes},
+            "weak": sum(int(rows.sum()) for rows in made.weak_rows.values()),
+        }
 
-    def float_laplace(table: pd.DataFrame, runs: int) -> Matrix:
-        return _tiled(table, runs) + floats.laplace(0.0, 1 / epsilon, (runs, 4))
+    return repeated(release)
 
-    def fixed_seed(table: pd.DataFrame, runs: int) -> Matrix:
-        return np.repeat(InsecureNoise(7).laplace(_tiled(table, 1), 1 / epsilon), runs, axis=0)
 
-    def stage_one_free(table: pd.DataFrame, runs: int) -> Matrix:
-        return np.hstack([noisy(table, runs, 0.1 * epsilon), noisy(table, runs)])
-
-    def refined_too_far(table: pd.DataFrame, runs: int) -> Matrix:
-        fine = noisy(table, runs, 1.2 * epsilon)
-        return np.hstack([gradual.coarsen(fine, 1 / (1.2 * epsilon), 1 / epsilon, noise), fine])
-
-    def unbounded(table: pd.DataFrame, runs: int) -> Matrix:
-        extra = 2 * (_tiled(table, runs) - _tiled(ROWS, runs))  # the person added has three rows, not one
-        return noisy(table, runs) + extra
-
-    def upside_down(table: pd.DataFrame, runs: int) -> Matrix:
-        return noise.laplace(noise.thin(_tiled(table, runs), 1 - rate), 1 / on_sample)
-
-    def with_exact_n(table: pd.DataFrame, runs: int) -> Matrix:
-        return np.hstack([noisy(table, runs), np.full((runs, 1), len(table))])
-
-    def independent_levels(table: pd.DataFrame, runs: int) -> Matrix:
-        return np.hstack([noisy(table, runs, 0.5 * epsilon), noisy(table, runs)])
-
+def learn_subjects() -> list[Subject]:
+    """The whole of `learn`, by every private method, at epsilon 1."""
     return [
-        Subject("epsilon x 1.05", lambda t, n: noisy(t, n, 1.05 * epsilon), epsilon),
-        Subject("epsilon x 1.1", lambda t, n: noisy(t, n, 1.1 * epsilon), epsilon),
-        Subject("half the scale", lambda t, n: noisy(t, n, 2 * epsilon), epsilon),
-        Subject("noise on observed cells only", observed_only, epsilon),
-        Subject("noise divided by n", divided_by_n, epsilon),
-        Subject("replace-neighbours with sensitivity 1", noisy, epsilon, REPLACED),
-        Subject("floating-point Laplace", float_laplace, epsilon),
-        Subject("fixed seed", fixed_seed, epsilon),
-        Subject("stage I not charged", stage_one_free, epsilon),
-        Subject("refined above the level charged", refined_too_far, epsilon),
-        Subject("levels drawn independently", independent_levels, epsilon),
-        Subject("contributions not bounded", unbounded, epsilon),
-        Subject("amplification upside down", upside_down, epsilon),
-        Subject("exact n in the release", with_exact_n, epsilon),
+        Subject("uniform", whole_learn("uniform")),
+        Subject("icml2020", whole_learn("icml2020")),
+        Subject("optimized", whole_learn("optimized")),
+        Subject("optimized, delta 1e-6", whole_learn("optimized", delta=1e-6), delta=1e-6),
+        Subject("optimized, noise refined in stages", whole_learn("optimized", APART, stage_one=0.8)),
     ]
-
-
-def _tiled(table: pd.DataFrame, runs: int) -> NDArray[np.int64]:
-    """The true counts of the family, once per run."""
-    counts = open_source(table, STRUCTURE).counts([FAMILY])[FAMILY].astype(np.int64)
-    return np.tile(counts.ravel(), (runs, 1))

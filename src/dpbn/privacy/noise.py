@@ -26,6 +26,7 @@ LARGEST_SCALE = 2.0**50  # a draw that leaves 64 bits is then more than 4096 sca
 SMALLEST_SCALE = 2.0**-40
 _BITS_SET = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 _WORDS_AT_ONCE = 2**20
+_FEW = 64  # coins: below, plain integers are faster than arrays
 
 
 class Noise(Protocol):
@@ -80,6 +81,9 @@ class SecureNoise:
         return bridge.add_discrete_gaussian(_check_counts(counts), check_scale(scale))
 
     def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
+        if rows <= _FEW:
+            bits = _bernoulli_bits(rows, check_rate(rate))
+            return np.array([bits >> row & 1 for row in range(rows)], dtype=np.bool_)
         words = _bernoulli_words(-(-rows // 64), check_rate(rate))
         return np.unpackbits(words.view(np.uint8))[:rows].astype(np.bool_)
 
@@ -117,6 +121,24 @@ def _batches(flat: Counts) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64
                 cells, trials, words = [], [], 0
     if cells:
         yield np.array(cells), np.array(trials, dtype=np.int64)
+
+
+def _bernoulli_bits(count: int, rate: Fraction) -> int:
+    """`count` exact Bernoulli(rate) bits in one integer: `_bernoulli_words` without the cost of arrays."""
+    if rate == 1:
+        return 2**count - 1
+    numerator, denominator = rate.numerator, rate.denominator
+    result, undecided = 0, 2**count - 1
+    while undecided and numerator:
+        numerator *= 2
+        random = int.from_bytes(os.urandom(-(-count // 8)))
+        if numerator >= denominator:
+            numerator -= denominator
+            result |= undecided & ~random
+            undecided &= random
+        else:
+            undecided &= ~random
+    return result
 
 
 def _bernoulli_words(count: int, rate: Fraction) -> NDArray[np.uint64]:

@@ -1,0 +1,94 @@
+"""Mechanisms broken on purpose: each promises epsilon, and repeats a mistake that has been published or made before."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpbn.audit.subjects import FAMILY, ONE_MORE, REPLACED, ROWS, STRUCTURE, Matrix, Subject, whole_learn
+from dpbn.data import open_source
+from dpbn.privacy import accounting, gradual
+from dpbn.privacy.noise import Counts, InsecureNoise, SecureNoise
+
+THREE_MORE = pd.concat([ROWS, *[ONE_MORE.iloc[-1:]] * 3], ignore_index=True)  # one person's three rows
+
+
+class HalfScale(SecureNoise):
+    """Half the noise asked for."""
+
+    def laplace(self, counts: Counts, scale: float) -> Counts:
+        return super().laplace(counts, scale / 2)
+
+
+def broken_learn() -> Subject:
+    """The whole of `learn` with half the noise: shows that an audit of this size sees such a thing."""
+    return Subject("whole of learn, uniform, half the scale", whole_learn("uniform", noise=HalfScale()))
+
+
+def broken_subjects(seed: int = 0, epsilon: float = 1.0) -> list[Subject]:
+    """Each promises `epsilon` and does not keep it. Fast numpy noise: the mistake is elsewhere."""
+    noise = InsecureNoise(seed)
+    floats = np.random.default_rng(seed)
+    rate = Fraction(1, 10)
+    on_sample = accounting.before_sampling(epsilon, rate)
+
+    def noisy(table: pd.DataFrame, runs: int, loss: float = epsilon) -> Matrix:
+        return noise.laplace(_tiled(table, runs), 1 / loss)
+
+    def observed_only(table: pd.DataFrame, runs: int) -> Matrix:
+        return np.where(_tiled(table, runs) > 0, noisy(table, runs), 0)
+
+    def divided_by_n(table: pd.DataFrame, runs: int) -> Matrix:
+        return noisy(table, runs, len(table) * epsilon)  # the scale meant for shares, on counts
+
+    def float_laplace(table: pd.DataFrame, runs: int) -> Matrix:
+        return _tiled(table, runs) + floats.laplace(0.0, 1 / epsilon, (runs, 4))
+
+    def fixed_seed(table: pd.DataFrame, runs: int) -> Matrix:
+        return np.repeat(InsecureNoise(7).laplace(_tiled(table, 1), 1 / epsilon), runs, axis=0)
+
+    def stage_one_free(table: pd.DataFrame, runs: int) -> Matrix:
+        return np.hstack([noisy(table, runs, 0.1 * epsilon), noisy(table, runs)])
+
+    def refined_too_far(table: pd.DataFrame, runs: int) -> Matrix:
+        fine = noisy(table, runs, 1.2 * epsilon)
+        return np.hstack([gradual.coarsen(fine, 1 / (1.2 * epsilon), 1 / epsilon, noise), fine])
+
+    def coin_inverted(table: pd.DataFrame, runs: int) -> Matrix:
+        return noise.laplace(noise.thin(_tiled(table, runs), 1 - rate), 1 / on_sample)
+
+    def not_sampled(table: pd.DataFrame, runs: int) -> Matrix:
+        return noisy(table, runs, on_sample)
+
+    def with_exact_n(table: pd.DataFrame, runs: int) -> Matrix:
+        return np.hstack([noisy(table, runs), np.full((runs, 1), len(table))])
+
+    def independent_levels(table: pd.DataFrame, runs: int) -> Matrix:
+        return np.hstack([noisy(table, runs, 0.5 * epsilon), noisy(table, runs)])
+
+    return [
+        Subject("epsilon x 1.05", lambda t, n: noisy(t, n, 1.05 * epsilon), epsilon),
+        Subject("epsilon x 1.1", lambda t, n: noisy(t, n, 1.1 * epsilon), epsilon),
+        Subject("half the scale", lambda t, n: noisy(t, n, 2 * epsilon), epsilon),
+        Subject("noise on observed cells only", observed_only, epsilon),
+        Subject("noise divided by n", divided_by_n, epsilon),
+        Subject("replace-neighbours with sensitivity 1", noisy, epsilon, neighbour=REPLACED),
+        Subject("floating-point Laplace", float_laplace, epsilon),
+        Subject("fixed seed", fixed_seed, epsilon),
+        Subject("stage I not charged", stage_one_free, epsilon),
+        Subject("refined above the level charged", refined_too_far, epsilon),
+        Subject("levels drawn independently", independent_levels, epsilon),
+        Subject("contributions not bounded", noisy, epsilon, neighbour=THREE_MORE),
+        Subject("amplification with the coin inverted", coin_inverted, epsilon),
+        Subject("amplification claimed for rows not sampled", not_sampled, epsilon),
+        Subject("exact n in the release", with_exact_n, epsilon),
+    ]
+
+
+def _tiled(table: pd.DataFrame, runs: int) -> NDArray[np.int64]:
+    """The true counts of the family, once per run."""
+    counts = open_source(table, STRUCTURE).counts([FAMILY])[FAMILY].astype(np.int64)
+    return np.tile(counts.ravel(), (runs, 1))
