@@ -55,7 +55,7 @@ class MissingExtraError(DpbnError, ImportError):
     """An optional dependency is not installed; the message names the extra."""
 
     def __init__(self, package: str, extra: str):
-        super().__init__(f"this needs {package}: pip install 'dpbn[{extra}]'")
+        super().__init__(f"this needs {package}: pip install 'dpbn[{extra}]' (in a clone: pip install '.[{extra}]')")
         self.package, self.extra = package, extra
 
 

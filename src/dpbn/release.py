@@ -258,7 +258,11 @@ def _dump(document: Any) -> str:
 def load_release(path: str | Path) -> Release:
     """Read a release written by `Release.save`; anything else is refused."""
     try:
-        document = json.loads(read_text(path), parse_constant=_no_constant)
+        text = read_text(path)
+    except FormatError:
+        raise FormatError("a release must be a JSON file as `dpbn learn` writes it", source=str(path)) from None
+    try:
+        document = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         reason = f"a release must be a JSON file as `dpbn learn` writes it: {error.msg}"
         raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None

@@ -21,8 +21,8 @@ _METHODS = {
     "exact": "relative frequencies without noise",
 }
 _POLICIES = {
-    "error": "Only tables whose values all lie in the declared states are learned from; others are refused, and the "
-    "promise compares tables that are not.",
+    "error": "A table with a value outside the declared states is refused as a whole, so there were none; the promise "
+    "compares tables that are not refused.",
     "drop": "Records with a value outside the declared states were left out.",
     "catch_all": "Values outside the declared states were put into the state each variable declares for them.",
 }

@@ -67,7 +67,8 @@ def read_workload(path: str | Path, structure: Structure) -> Workload:
         entries = json.loads(read_text(path))
         queries = [Query(tuple(entry["variables"]), dict(entry.get("evidence", {}))) for entry in entries]
     except json.JSONDecodeError as error:
-        raise FormatError(error.msg, source=str(path), line=error.lineno, column=error.colno) from None
+        reason = f"a workload must be JSON: {error.msg}"
+        raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         if isinstance(error, QueryError):
             raise

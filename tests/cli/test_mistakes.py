@@ -50,6 +50,21 @@ def test_wrong_tables(run, patients, tmp_path):
     assert not (tmp_path / "r.json").exists()
 
 
+def test_files_in_the_wrong_place(run, patients, release, tmp_path):
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1\xff\xfe")
+    run("report", "rows.parquet").refused("rows.parquet: a release must be a JSON file")
+    run("learn", patients, release, *LEARN).refused("got 'dpbn-release'", "dpbn convert")
+    (tmp_path / "schema.toml").write_text("[variables.nobody]\n")
+    run("learn", patients, "asia", *LEARN, "--schema", "schema.toml").refused("schema.toml: ", "'nobody'")
+    (tmp_path / "schema.toml").write_text("network unknown {")
+    run("learn", patients, "asia", *LEARN, "--schema", "schema.toml").refused("schema.toml:1:9: not TOML")
+    run("learn", patients, "asia", *LEARN, "--workload", "schema.toml").refused(
+        "schema.toml:1:1: a workload must be JSON"
+    )
+    run("learn", patients, "asia", *LEARN, "--on-unknown", "other").refused("none is declared")
+    run("learn", patients, "asia", *LEARN, "--unit", "person").refused("and for the unit", "['person']")
+
+
 def test_tables_to_predict_from(run, patients, tmp_path):
     text = patients.read_text()
     (tmp_path / "semi.csv").write_text(text.replace(",", ";"))
@@ -175,3 +190,12 @@ def test_shell_completion():
     asked = {**ENVIRONMENT, "_DPBN_COMPLETE": "bash_complete", "COMP_WORDS": "dpbn query as", "COMP_CWORD": "2"}
     found = subprocess.run([sys.executable, "-m", "dpbn"], capture_output=True, text=True, env=asked, check=False)
     assert "asia" in found.stdout
+    for words, expected in (
+        ("dpbn learn p.csv as", "plain,asia"),
+        ("dpbn learn p.csv asia --method un", "plain,uniform"),
+    ):
+        typed = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        found = subprocess.run(
+            [sys.executable, "-m", "dpbn"], capture_output=True, text=True, env={**asked, **typed}, check=False
+        )
+        assert expected in found.stdout.splitlines()

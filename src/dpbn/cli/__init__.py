@@ -101,7 +101,8 @@ def main() -> None:
     except click.exceptions.Abort as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # while working; a question left unanswered has no cause
             _tell("interrupted", error.__cause__)
-        click.echo("stopped: nothing was done (--yes answers the question in a script)", err=True)
+        hint = "" if sys.stdin.isatty() else " (--yes answers the question in a script)"
+        click.echo(f"stopped: nothing was done{hint}", err=True)
         sys.exit(1)
     except click.ClickException as error:
         error.show()

@@ -85,12 +85,15 @@ def _shown(bars: dict[str, Any], cell: tuple[int, ...]) -> list[str]:
     return [f"{ends[0][cell]:.4f} – {ends[1][cell]:.4f}" for ends in bars.values() if ends is not None]
 
 
-def _warn_of_weak_rows(weak: list[Any], most: int = 5) -> None:
+def _warn_of_weak_rows(weak: list[Any], most: int = 4) -> None:
     if weak:
-        named = "; ".join(str(row) for row in weak[:most]) + (
-            f"; and {len(weak) - most} more" if len(weak) > most else ""
+        named = [f"{row} {row.weight:.1%}" for row in weak[:most]]
+        left = [f"and {len(weak) - most} more"] if len(weak) > most else []
+        click.echo(
+            "note: behind this answer are rows with too few records to be learned well (how probable each is, given "
+            f"the evidence): {'; '.join(named + left)}",
+            err=True,
         )
-        click.echo(f"note: this answer leans on rows with too few records to be learned well: {named}", err=True)
 
 
 def _document(answer: Any, level: float, bars: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpbn.cli.shared import check_output, json_option, parse_options, print_json, read_mapping, working
+from dpbn.cli.shared import (
+    METHODS,
+    NEIGHBORS,
+    ModelPath,
+    check_output,
+    json_option,
+    parse_options,
+    print_json,
+    read_mapping,
+    words,
+    working,
+)
 
 if TYPE_CHECKING:
     from dpbn.network import Structure
@@ -19,14 +30,26 @@ if TYPE_CHECKING:
 
 
 @click.command(name="learn")
-@click.argument("data")
-@click.argument("structure")
+@click.argument("data", type=click.Path())
+@click.argument("structure", type=ModelPath())
 @click.option("--epsilon", "-e", type=float, required=True, help="Privacy budget of this release.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: Gaussian noise, (ε, δ)-DP.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="Where the release is written.")
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
-@click.option("--method", default="optimized", show_default=True, help="optimized, uniform, icml2020 or exact.")
-@click.option("--neighbors", default="add-remove", show_default=True, help="add-remove or replace.")
+@click.option(
+    "--method",
+    default="optimized",
+    show_default=True,
+    shell_complete=words(METHODS),
+    help="optimized, uniform, icml2020 or exact.",
+)
+@click.option(
+    "--neighbors",
+    default="add-remove",
+    show_default=True,
+    shell_complete=words(NEIGHBORS),
+    help="add-remove or replace.",
+)
 @click.option("--schema", type=click.Path(exists=True, dir_okay=False), help="TOML file: cut points, columns, unit.")
 @click.option("--unit", help="Column that names the person who owns a row.")
 @click.option("--max-contributions", type=int, help="Rows kept per person.  [default: 1]")
@@ -162,10 +185,16 @@ def _with_schema(
     public: Structure, path: str, unit: str | None, contributions: int | None
 ) -> tuple[Structure, str | None, int | None]:
     """The structure with the schema file's columns and cut points; options given on the line win."""
+    from dpbn.errors import FormatError
     from dpbn.files import read_text
     from dpbn.formats.schema_file import read_schema
 
-    found, schema_unit, schema_contributions = read_schema(read_text(path), public)
+    try:
+        found, schema_unit, schema_contributions = read_schema(read_text(path), public)
+    except FormatError as error:
+        if error.source:
+            raise
+        raise FormatError(error.reason, source=path, line=error.line, column=error.column) from None
     return found, unit or schema_unit, contributions or schema_contributions
 
 
@@ -196,9 +225,9 @@ def _ask(
     click.echo(f"about to spend {spent}, protecting {whom}, on {len(public.nodes)} nodes", err=True)
     if book and dataset:
         left = float(book.remaining(dataset).epsilon)
-        click.echo(f"left in the ledger for {dataset}: epsilon {left:g} now, {left - epsilon:g} after", err=True)
         if epsilon > left:
             return  # the ledger refuses, with its own words
+        click.echo(f"left in the ledger for {dataset}: epsilon {left:g} now, {left - epsilon:g} after", err=True)
     else:
         click.echo("no ledger is kept (--ledger, --dataset): add up what this table has cost so far yourself", err=True)
     click.confirm("go on?", abort=True, err=True)

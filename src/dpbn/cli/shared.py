@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpbn.network import BayesianNetwork
     from dpbn.release import Release
 
+METHODS, NEIGHBORS = ("optimized", "uniform", "icml2020", "exact"), ("add-remove", "replace")
 PATIENCE = 2.0  # seconds before progress shows itself
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -42,6 +43,11 @@ class ModelPath(click.Path):
 
         names = [CompletionItem(name) for name in BUNDLED if name.startswith(incomplete)]
         return [*names, *super().shell_complete(ctx, param, incomplete)]
+
+
+def words(choices: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What the shell offers for an option; the library checks it, and suggests, by itself."""
+    return lambda ctx, param, incomplete: [word for word in choices if word.startswith(incomplete)]
 
 
 def print_json(document: Any) -> None:

@@ -125,8 +125,9 @@ def matchings(schema: Schema, on_unknown: str) -> tuple[Matching, ...]:
     if on_unknown == "catch_all" and not declared:
         raise InputError("on_unknown='catch_all' must have a variable that declares a catch_all state, got none")
     if on_unknown not in POLICIES and on_unknown not in declared:
+        states = f"one of {declared}" if declared else "none is declared"
         raise InputError(
-            f"on_unknown must be 'error', 'drop' or a declared catch-all state {tuple(declared)}, got {on_unknown!r}"
+            f"on_unknown must be 'error', 'drop' or a declared catch-all state ({states}), got {on_unknown!r}"
         )
     return tuple(Matching(variable, _catch_all(variable, on_unknown)) for variable in schema)
 

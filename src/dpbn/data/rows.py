@@ -66,7 +66,8 @@ class Reading:
         missing = [name for name in self.columns if name not in names]
         if missing:
             raise DataError(
-                f"the table must have a column for every variable, got {len(names)} columns without {missing[:10]}"
+                f"the table must have a column for every variable{'' if self.unit is None else ' and for the unit'}, "
+                f"got {len(names)} columns without {missing[:10]}"
                 + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
             )
         twice = [name for name in self.columns if names.count(name) > 1]

@@ -42,7 +42,9 @@ def structure_to_dict(structure: Structure) -> dict[str, Any]:
 def structure_from_dict(document: Any) -> Structure:
     """The structure in a decoded document; every way of being malformed is a typed error."""
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise FormatError(f"a network file must say format {FORMAT!r}, version {VERSION}")
+        found = document.get("format") if isinstance(document, dict) else type(document).__name__
+        hint = ": write its network with dpbn convert first" if found == "dpbn-release" else ""
+        raise FormatError(f"a network file must say format {FORMAT!r}, version {VERSION}, got {found!r:.40}{hint}")
     entries = document.get("variables")
     if not isinstance(entries, list):
         raise FormatError(f"'variables' must be a list, got {_kind(entries)}")
