@@ -94,6 +94,22 @@ def test_the_choice_depends_on_nobody_else(native):
     assert abs(shares[0] - 0.5) < 0.3 and shares.min() > 0.05
 
 
+def test_bounded_records_are_counted_for_many_groups_at_once(native, monkeypatch):
+    from dpbn.data import pushdown
+
+    monkeypatch.setattr(pushdown, "_TOGETHER", 2)
+    monkeypatch.setattr(pushdown, "GROUP_CELLS", 1)
+    names = ("a", "b", "c", "d", "e")
+    structure = Structure(Schema(tuple(Variable(name, ("0", "1", "2")) for name in names)), Dag(names, {}))
+    generator = np.random.default_rng(5)
+    table = pa.table({name: generator.integers(0, 3, 90) for name in names} | {"p": np.arange(90) // 3})
+    sets = [*((name,) for name in names), ("d", "b"), ()]
+    bounded = open_source(native(table), structure, unit="p", max_contributions=3).counts(sets)
+    for chosen, counts in open_source(table, structure).counts(sets).items():
+        np.testing.assert_array_equal(bounded[chosen], counts)
+    assert open_source(native(table), structure, unit="p").counts([()])[()] == 30
+
+
 def test_a_seeded_session_changes_nothing():
     duckdb = pytest.importorskip("duckdb")
     structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))

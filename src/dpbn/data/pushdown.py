@@ -13,7 +13,7 @@ the choice is a function of that unit's own records: not of the order of rows, t
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ from dpbn.data.sealed import sealed
 from dpbn.errors import DataError, MissingExtraError, PrivacyError
 
 GROUP_CELLS = 1 << 14  # a scan costs more than cells do: larger groups than in memory
-_UNIT, _PLACE, _RANK, _ROWS = "dpbn_unit", "dpbn_place", "dpbn_rank", "dpbn_rows"
+_UNIT, _PLACE, _RANK, _ROWS, _GROUP = "dpbn_unit", "dpbn_place", "dpbn_rank", "dpbn_rows", "dpbn_group"
+_TOGETHER = 16  # groups in one query of DuckDB, which has a column for every key of them
 
 try:
     import narwhals as nw
@@ -62,10 +63,11 @@ class PushdownSource:
         sets = checked_sets(self._reading.schema, sets)
         groups = pack(self._reading.schema, sets, GROUP_CELLS)
         self._check()
-        frame = self._records()
+        keys = [[self._keys[self._reading.schema.position(name)] for name in group.names] for group in groups]
+        cells = self._cells(self._records(), [[key.alias for key in its] for its in keys])
         supersets = []
-        for group in groups:
-            supersets.append(self._count(frame, group))
+        for group, its, found in zip(groups, keys, cells, strict=True):
+            supersets.append(_table(group, its, found))
             if self._progress is not None:
                 self._progress(len(supersets) / len(groups))
         return spread(groups, supersets, sets)
@@ -98,18 +100,33 @@ class PushdownSource:
             frame = frame.filter(*(~nw.col(key.alias).is_null() for key in self._keys))
         return frame
 
-    def _count(self, frame: Any, group: Group) -> Table:
-        keys = [self._keys[self._reading.schema.position(name)] for name in group.names]
-        aliases = [key.alias for key in keys]
+    def _cells(self, frame: Any, groups: Sequence[Sequence[str]]) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """Of every group of keys the combinations that occur, each with its number of records."""
+        bounded = self._reading.unit is not None  # then the records are numbered once, not once per group
+        if bounded and self._engine == "duckdb":
+            yield from _cells_duckdb(frame.to_native(), groups)
+            return
+        held = frame.to_native().persist() if bounded and self._engine == "spark" else None
+        if held is not None:
+            frame = nw.from_native(held).lazy()
         rows = nw.len().alias(_ROWS)
-        counted = frame.group_by(*aliases).agg(rows) if keys else frame.select(rows)
-        superset = np.zeros(group.shape, dtype=np.int64)
-        for *values, total in counted.select(*aliases, _ROWS).collect().rows():
-            cell = tuple(key.code(value) for key, value in zip(keys, values, strict=True))
-            if None in cell:  # the table has changed since it was checked
-                raise DataError("columns must hold values of the declared domains only, got others while counting")
-            superset[cell] += total
-        return superset
+        try:
+            for keys in groups:
+                counted = frame.group_by(*keys).agg(rows) if keys else frame.select(rows)
+                yield counted.select(*keys, _ROWS).collect().rows()
+        finally:
+            if held is not None:
+                held.unpersist()
+
+
+def _table(group: Group, keys: Sequence[_Key], cells: Sequence[tuple[Any, ...]]) -> Table:
+    superset = np.zeros(group.shape, dtype=np.int64)
+    for *values, total in cells:
+        cell = tuple(key.code(value) for key, value in zip(keys, values, strict=True))
+        if None in cell:  # the table has changed since it was checked
+            raise DataError("columns must hold values of the declared domains only, got others while counting")
+        superset[cell] += total
+    return superset
 
 
 def _opened(native: Any, engine: str) -> tuple[Any, dict[str, str]]:
@@ -187,6 +204,25 @@ def _numbered_duckdb(relation: Any, keys: Sequence[str], salt: int) -> Any:
     unit = f"PARTITION BY {_UNIT} ORDER BY"
     placed = relation.project(f"*, row_number() OVER ({unit} {', '.join(keys)}) AS {_PLACE}")
     return placed.project(f"*, row_number() OVER ({unit} hash({_UNIT}, {_PLACE}, {salt}), {_PLACE}) AS {_RANK}")
+
+
+def _cells_duckdb(relation: Any, groups: Sequence[Sequence[str]]) -> Iterator[Sequence[tuple[Any, ...]]]:
+    """As `_cells`, several groups in one query over the same records, so that they are numbered once for all."""
+    for first in range(0, len(groups), _TOGETHER):
+        some = groups[first : first + _TOGETHER]
+        counts = [
+            f"SELECT {', '.join([f'{number} AS {_GROUP}', *keys, f'count(*) AS {_ROWS}'])} FROM kept GROUP BY ALL"
+            for number, keys in enumerate(some)
+        ]
+        columns = ", ".join(dict.fromkeys([key for keys in some for key in keys])) or _RANK
+        kept = f"WITH kept AS MATERIALIZED (SELECT {columns} FROM dpbn_records) "
+        found = relation.query("dpbn_records", kept + " UNION ALL BY NAME ".join(counts))
+        place = {name: position for position, name in enumerate(found.columns)}
+        cells: list[list[tuple[Any, ...]]] = [[] for _ in some]
+        for row in found.fetchall():
+            number = row[place[_GROUP]]
+            cells[number].append(tuple(row[place[name]] for name in (*some[number], _ROWS)))
+        yield from cells
 
 
 def _numbered_ibis(table: Any, keys: Sequence[str], salt: int) -> Any:
