@@ -24,7 +24,8 @@ def licence(name: str) -> str:
 def main() -> None:
     from tests.trust.test_supply_chain import needed
 
-    light = set(needed("numba")) | set(needed("engines"))
+    extras = ("numba", "engines", "spark", "networkx", "plots", "web", "sklearn", "pgmpy", "pyagrum")
+    light = {name for extra in extras for name in needed(extra)}
     rows = [
         f"| {name} | {metadata.version(name)} | {licence(name).replace('|', '/')} | "
         f"{'use' if name in light else 'tests'} |"
@@ -32,7 +33,7 @@ def main() -> None:
     ]
     head = (
         "# Licences of dependencies\n\nMade by `python benchmarks/licences.py` from the metadata of the installed "
-        "packages. `use`: may be installed with dpbn or its engines; `tests`: only for development and comparisons.\n"
+        "packages. `use`: comes with dpbn or with one of its extras; `tests`: only for development and comparisons.\n"
         "dpbn itself is under Apache-2.0.\n\n| package | version | licence | needed for |\n|---|---|---|---|\n"
     )
     (ROOT / "docs").mkdir(exist_ok=True)

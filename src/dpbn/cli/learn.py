@@ -19,7 +19,7 @@ from dpbn.cli.shared import (
     parse_options,
     print_json,
     read_mapping,
-    words,
+    word_option,
     working,
 )
 
@@ -36,20 +36,8 @@ if TYPE_CHECKING:
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: Gaussian noise, (ε, δ)-DP.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="Where the release is written.")
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
-@click.option(
-    "--method",
-    default="optimized",
-    show_default=True,
-    shell_complete=words(METHODS),
-    help="optimized, uniform, icml2020 or exact.",
-)
-@click.option(
-    "--neighbors",
-    default="add-remove",
-    show_default=True,
-    shell_complete=words(NEIGHBORS),
-    help="add-remove or replace.",
-)
+@word_option("--method", *METHODS)
+@word_option("--neighbors", *NEIGHBORS)
 @click.option("--schema", type=click.Path(exists=True, dir_okay=False), help="TOML file: cut points, columns, unit.")
 @click.option("--unit", help="Column that names the person who owns a row.")
 @click.option("--max-contributions", type=int, help="Rows kept per person.  [default: 1]")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpbn.cli.shared import METHODS, NEIGHBORS, ModelPath, json_option, print_json, print_table, words, working
+from dpbn.cli.shared import METHODS, NEIGHBORS, ModelPath, json_option, print_json, print_table, word_option, working
 
 
 @click.command()
@@ -14,20 +14,8 @@ from dpbn.cli.shared import METHODS, NEIGHBORS, ModelPath, json_option, print_js
 @click.option("--epsilon", "-e", type=float, default=1.0, show_default=True, help="Privacy budget to try.")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: Gaussian noise.")
 @click.option("--rows", "-n", type=int, default=10_000, show_default=True, help="About how many records there are.")
-@click.option(
-    "--method",
-    default="optimized",
-    show_default=True,
-    shell_complete=words(METHODS),
-    help="optimized, uniform or icml2020.",
-)
-@click.option(
-    "--neighbors",
-    default="add-remove",
-    show_default=True,
-    shell_complete=words(NEIGHBORS),
-    help="add-remove or replace.",
-)
+@word_option("--method", *METHODS[:-1])
+@word_option("--neighbors", *NEIGHBORS)
 @click.option("--max-contributions", type=int, default=1, show_default=True, help="Rows kept per person.")
 @click.option("--guess", help="A network or an earlier release over this structure, for a sharper forecast.")
 @click.option("--workload", type=click.Path(exists=True), help="JSON list of queries to forecast.")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpbn.network import BayesianNetwork
     from dpbn.release import Release
 
-METHODS, NEIGHBORS = ("optimized", "uniform", "icml2020", "exact"), ("add-remove", "replace")
+METHODS, NEIGHBORS = ("optimized", "uniform", "icml2020", "exact"), ("add-remove", "replace")  # defaults first
 PATIENCE = 2.0  # seconds before progress shows itself
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -45,9 +45,15 @@ class ModelPath(click.Path):
         return [*names, *super().shell_complete(ctx, param, incomplete)]
 
 
-def words(choices: Sequence[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """What the shell offers for an option; the library checks it, and suggests, by itself."""
-    return lambda ctx, param, incomplete: [word for word in choices if word.startswith(incomplete)]
+def word_option(name: str, *choices: str) -> Callable[[Any], Any]:
+    """An option that is one of some words, the first if not given; the library checks it, and suggests, by itself."""
+    return click.option(
+        name,
+        default=choices[0],
+        show_default=True,
+        shell_complete=lambda ctx, param, incomplete: [word for word in choices if word.startswith(incomplete)],
+        help=f"{', '.join(choices[:-1])} or {choices[-1]}.",
+    )
 
 
 def print_json(document: Any) -> None:
