@@ -20,7 +20,7 @@ def main() -> None:
     from benchmarks.figures import record
     from dpbn.errors import TooLargeError
     from tests.trust.readers import READERS, SEEDS_OF_A_MEGABYTE, attempt
-    from tests.trust.test_readers import huge_structure
+    from tests.trust.test_readers import grid_network, huge_structure
 
     small = dpbn.load_network("cancer")
     dpbn.learn(small.sample(5, seed=0), small, 1.0)  # so that imports are not timed
@@ -51,6 +51,15 @@ def main() -> None:
                 "megabytes": round(tracemalloc.get_traced_memory()[1] / 2**20, 2),
             }
         tracemalloc.stop()
+    grid = grid_network(60)
+    start = time.process_time()
+    try:
+        dpbn.Inference(grid).posteriors()
+    except TooLargeError:
+        refusals["posteriors of a 60 x 60 grid"] = {
+            "cpu_milliseconds": round(1000 * (time.process_time() - start)),
+            "megabytes": None,
+        }
     inputs = sum(len(texts) for texts in SEEDS_OF_A_MEGABYTE.values())
     peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     figures = {"megabyte_inputs": inputs, "slowest_cpu_seconds": round(slowest, 2), "slowest_reader": name_of}

@@ -35,16 +35,17 @@ layer by a `DataError` with no cause and no context attached; folders named `key
 LIMITS = """## Known limits
 
 - **Whoever can rewrite both the ledger and its anchor is not caught.** Keep the line of `dpbn ledger verify` elsewhere.
-- **A release file is not signed.** `load_release` refuses what is malformed or inconsistent with its own structure hash;
-  someone who edits numbers and hash together is not caught. Compare the release's id with the one in the ledger.
+- **A release file is not signed.** `load_release` refuses what is malformed, inconsistent with its own structure hash, or
+  claims less than its own measurements cost (`tests/trust/test_claims.py`); someone who edits noisy counts, or all numbers
+  together, is not caught. Compare the release's id with the one in the ledger.
 - **Timing, memory and the existence of an error are not protected.** How long counting takes depends on the table, and
   under `on_unknown="error"` the refusal itself tells the custodian that some value is undeclared.
 - **Locals of a traceback hold rows.** Tools that print local variables of frames show private data; dpbn never does.
 - **A killed process may have charged without a release.** The charge is committed before noise is drawn and never
   given back; an interrupted `learn` says so in a note.
 - **Subnormal budgets**: noise scales above 2^50 are refused, so epsilon below about 1e-15 per table is out of reach.
-- **A network of large treewidth is refused, but not always fast**: the order search on a 60 x 60 grid took about a
-  minute on a busy machine before the refusal (its factors would have 10^32 cells). Wide families are refused at once.
+- **A network of large treewidth is refused after a search of seconds**, not at once: greedy orders are tried until they are
+  hopeless (figure above). Wide families are refused at once.
 - **Intervals of very large networks are slow**: they re-estimate the network many times.
 - **CSV**: a line with too many or too few fields stops reading; how many such lines there are is not counted.
 - **Release readers**: gzip files may expand 60-fold (or to 16 MB), more is refused.
@@ -128,12 +129,18 @@ def _limits(figures: dict[str, Any] | None) -> str:
     refused = ", ".join(
         f"{name} {cost['cpu_milliseconds']} ms and {cost['megabytes']} MB"
         for name, cost in figures["refusals_of_10^31_cells"].items()
+        if cost["megabytes"] is not None
+    )
+    wide = "".join(
+        f" {name[0].upper()}{name[1:]}: refused after {cost['cpu_milliseconds']} ms of search."
+        for name, cost in figures["refusals_of_10^31_cells"].items()
+        if cost["megabytes"] is None
     )
     return (
         f"\n\n`python benchmarks/limits.py`, {_when(figures).lower()}: the slowest of {figures['megabyte_inputs']} hostile "
         f"inputs of a megabyte took {figures['slowest_cpu_seconds']} s of processor time ({figures['slowest_reader']}); the "
         f"whole process, imports and all readers, peaked at {figures['process_peak_mb']} MB. A structure with a table of "
-        f"10^31 cells was refused in: {refused}."
+        f"10^31 cells was refused in: {refused}.{wide}"
     )
 
 

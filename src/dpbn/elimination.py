@@ -110,7 +110,17 @@ class _Greedy:
 
 def eliminate(adjacency: Sequence[int], sizes: Sequence[int], heuristic: str, *, keep: int = 0) -> Elimination:
     """Greedy elimination of every vertex outside the mask `keep`, by one heuristic."""
+    found = _eliminate(adjacency, sizes, heuristic, keep, math.inf)
+    assert found is not None  # nothing is beyond infinity
+    return found
+
+
+def _eliminate(
+    adjacency: Sequence[int], sizes: Sequence[int], heuristic: str, keep: int, limit: float
+) -> Elimination | None:
+    """The elimination, or None as soon as a clique has clearly more than `limit` cells."""
     greedy = _Greedy(adjacency, sizes, heuristic)
+    beyond = math.log(limit) + 1.0 if limit < math.inf else math.inf
     graph, score = greedy.graph, greedy.score
     current = {v: score(v) for v in range(len(graph)) if not keep >> v & 1}
     heap = [(*value, v) for v, value in current.items()]
@@ -121,6 +131,8 @@ def eliminate(adjacency: Sequence[int], sizes: Sequence[int], heuristic: str, *,
         first, second, vertex = heapq.heappop(heap)
         if current.get(vertex) != (first, second):
             continue  # an outdated entry: a newer one is in the heap
+        if greedy.weights[vertex] > beyond:
+            return None
         del current[vertex]
         order.append(vertex)
         cliques.append(graph[vertex] | 1 << vertex)
@@ -142,9 +154,26 @@ def _cost(order: Sequence[int], cliques: Sequence[int], sizes: Sequence[int], he
 
 
 def cheapest_elimination(
-    adjacency: Sequence[int], sizes: Sequence[int], *, keep: int = 0, heuristics: Sequence[str] = HEURISTICS
+    adjacency: Sequence[int],
+    sizes: Sequence[int],
+    *,
+    keep: int = 0,
+    heuristics: Sequence[str] = HEURISTICS,
+    limit: float = math.inf,
 ) -> Elimination:
-    """The best of several heuristics: fewest cells in all cliques together."""
+    """The best of several heuristics: fewest cells in all cliques together.
+
+    The caller refuses cliques of more than `limit` cells. Where the quickest heuristic makes one, the slower ones stop
+    as soon as they do too: a graph of hopeless width is then told after a part of the search.
+    """
+    if limit < math.inf and "min-weight" in heuristics:
+        quick = eliminate(adjacency, sizes, "min-weight", keep=keep)
+        if quick.largest > limit:
+            others = [h for h in heuristics if h != "min-weight"]
+            if len(set(sizes)) == 1 and "min-fill" in others:  # with equal sizes the weighted fill gives no other order
+                others = ["min-fill"]
+            found = [_eliminate(adjacency, sizes, h, keep, limit) for h in others]
+            return min((quick, *(e for e in found if e)), key=lambda e: (e.largest > limit, e.cells, e.largest))
     return min((eliminate(adjacency, sizes, h, keep=keep) for h in heuristics), key=lambda e: (e.cells, e.largest))
 
 

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import DpbnError, FormatError
+from dpbn.errors import DpbnError, FormatError, PrivacyError
 from dpbn.files import read_text, write_atomically
 from dpbn.formats import load_network, project_json
-from dpbn.measure import Measurement, Sampling
+from dpbn.measure import Measurement, Sampling, total_loss
 from dpbn.network import BayesianNetwork, Structure
-from dpbn.privacy.guarantee import Guarantee, Neighbors
+from dpbn.privacy.guarantee import Guarantee, Neighbors, Sensitivity
+from dpbn.privacy.noise import check_scale
 from dpbn.support import supports
 
 FORMAT, VERSION = "dpbn-release", 1
@@ -187,7 +188,46 @@ def from_dict(document: Any) -> Release:
         raise FormatError(f"a release file must follow the schema, got {type(error).__name__}: {reason}") from None
     if document.get("structure_sha256") != found:
         raise FormatError("structure_sha256 of a release must match its structure, got another: the file was edited")
+    _check_claim(release)
     return release
+
+
+def _check_claim(release: Release) -> None:
+    """Refuse a file whose guarantee claims less than its own measurements cost."""
+    guarantee = release.guarantee
+    try:
+        sensitivity = Sensitivity(guarantee.neighbors, guarantee.max_contributions)
+        for m in release.measurements:
+            _check_loss(m, sensitivity)
+        spent = total_loss(release.measurements, guarantee.delta)
+    except PrivacyError as error:
+        raise FormatError(f"measurements of a release must be ones that can be accounted for: {error}") from None
+    if not spent <= guarantee.epsilon:
+        raise FormatError(
+            f"a release must claim what its measurements cost, epsilon {spent}, got a claim of {guarantee.epsilon}"
+        )
+    if release.private:
+        _check_private(release)
+
+
+def _check_loss(m: Measurement, sensitivity: Sensitivity) -> None:
+    scale = Fraction(check_scale(m.scale))
+    cost = sensitivity.l1 / scale if m.mechanism == "laplace" else sensitivity.l2_squared / (2 * scale**2)
+    if Fraction(m.loss) < cost:  # exact: the privacy maps of OpenDP round up
+        raise FormatError(f"loss of the measurement of {m.names} must be what scale {m.scale} costs, got {m.loss}")
+    if m.sampling is not None and sensitivity.l1 != 1:
+        raise FormatError("sampling must not be credited unless neighbours differ by one row, got more")
+
+
+def _check_private(release: Release) -> None:
+    """A private release has a finite claim, and noisy counts behind every CPT that is not public."""
+    if release.method == "exact" or not math.isfinite(release.guarantee.epsilon):
+        raise FormatError("a private release must have noise and a finite epsilon, got none: the file was edited")
+    measured = [set(m.names) for m in release.measurements]
+    for node in release.structure.nodes:
+        family = set(release.structure.family(node).names)
+        if node not in release.public_nodes and not any(family <= names for names in measured):
+            raise FormatError(f"a private release must hold the measurement behind the CPT of {node!r}, got none")
 
 
 def _guarantee(entry: Any) -> Guarantee:

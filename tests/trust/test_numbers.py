@@ -182,3 +182,39 @@ def test_a_budget_is_never_passed_by_rounding():
         assert total_loss(release.measurements) <= epsilon
     with pytest.raises(PrivacyError):
         Budget(1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "options"),
+    [
+        (1.0, {"method": "icml2020", "stage_one": 1 - 2**-53}),
+        (1.0, {"method": "icml2020", "stage_one": 1 - 1e-10}),
+        (1e-12, {"method": "icml2020"}),
+        (1e-300, {"method": "icml2020"}),
+        (1e-14, {"method": "uniform"}),
+        (1e-15, {"method": "optimized"}),
+        (1e-15, {"method": "optimized", "stage_one": 0.5}),
+        (1.0, {"method": "optimized", "stage_one": "half"}),
+        (1.0, {"method": "icml2020", "stage_one": True}),
+        (1.0, {"method": "icml2020", "sampling_rate": 1e-12}),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_the_charge(epsilon, options, tmp_path):
+    ledger = dpbn.Ledger(tmp_path / "budget.db")
+    ledger.open_dataset("ward", 10)
+    with pytest.raises(DpbnError) as caught:
+        dpbn.learn(ROWS, ASIA, epsilon, ledger=ledger, dataset="ward", **options)
+    assert ledger.remaining("ward").spent_epsilon == 0 and not getattr(caught.value, "__notes__", [])
+
+
+def test_stage_two_never_asks_for_noise_that_cannot_be_drawn(monkeypatch):
+    """Whatever stage I says of the errors: a budget that was let through can be measured with."""
+    from dpbn.learners import icml2020
+
+    for error in (1e-320, 1e-30, 1e30):
+        errors = iter([error] + [1.0] * 100)
+        monkeypatch.setattr(icml2020, "parameter_error", lambda *_, found=errors: next(found))
+        for stage_one in (0.1, 1 - 1e-6):
+            dpbn.learn(ROWS, ASIA, 1.0, method="icml2020", stage_one=stage_one)
+    shares = icml2020.optimal_shares({"a": 1e-300, "b": 1e300, "c": 0.0}, 1e-3)
+    assert min(shares.values()) >= 0.99e-9

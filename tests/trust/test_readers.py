@@ -157,6 +157,20 @@ def test_pickles_are_never_loaded(protocol, tmp_path):
     assert not trap.exists()
 
 
+def grid_network(side):
+    """Every node has the one to its left and the one above as parents: treewidth about `side`."""
+    name = "v{}_{}".format
+    nodes = tuple(name(i, j) for i in range(side) for j in range(side))
+    parents = {
+        name(i, j): tuple(name(*p) for p in ((i, j - 1), (i - 1, j)) if min(p) >= 0)
+        for i in range(side)
+        for j in range(side)
+    }
+    schema = dpbn.Schema(tuple(dpbn.Variable(node, ("0", "1")) for node in nodes))
+    structure = dpbn.Structure(schema, dpbn.Dag(nodes, {node: its for node, its in parents.items() if its}))
+    return dpbn.BayesianNetwork(structure, {node: np.full(structure.shape(node), 0.5) for node in nodes})
+
+
 def huge_structure(parents=100, states=2):
     names = tuple(f"v{i}" for i in range(parents + 1))
     schema = dpbn.Schema(tuple(dpbn.Variable(name, tuple(map(str, range(states)))) for name in names))
@@ -215,3 +229,25 @@ print("all read")
 def test_a_release_read_back_is_the_same():
     read_release(SEEDS["release"][0])
     assert np.allclose(SMALL.cpt("Cancer").sum(axis=-1), 1)
+
+
+def test_the_search_for_an_order_ends_when_it_is_hopeless(monkeypatch):
+    from dpbn import elimination
+
+    network = grid_network(32)
+    scopes = [[network.structure.schema.position(n) for n in network.structure.family(v).names] for v in network.nodes]
+    graph, sizes = elimination.graph_of_scopes(len(scopes), scopes), [2] * len(scopes)
+    steps, real = [0], elimination._Greedy.remove
+
+    def counted(self, vertex):
+        steps[0] += 1
+        return real(self, vertex)
+
+    monkeypatch.setattr(elimination._Greedy, "remove", counted)
+    best = elimination.cheapest_elimination(graph, sizes)
+    whole, steps[0] = steps[0], 0
+    found = elimination.cheapest_elimination(graph, sizes, limit=10**7)
+    assert found.largest > 10**7 and steps[0] < 0.7 * whole
+    assert elimination.cheapest_elimination(graph, sizes, limit=best.largest) == best
+    with pytest.raises(TooLargeError):
+        dpbn.Inference(network).posteriors()

@@ -46,7 +46,7 @@ class Update:
 
 def plan_tree(model: Model, limit: int) -> tuple[Plan, JunctionTree]:
     """The junction tree of the whole network, refused before any table is allocated if it is too large."""
-    elimination = cheapest_elimination(graph_of_scopes(len(model.sizes), model.scopes), model.sizes)
+    elimination = cheapest_elimination(graph_of_scopes(len(model.sizes), model.scopes), model.sizes, limit=limit)
     check_size(elimination.largest, limit, "the largest clique of the junction tree")
     tree = junction_tree(elimination, model.sizes)
     check_size(max(tree.cells), max(limit, 64), "the largest clique of the junction tree")

@@ -67,7 +67,7 @@ class MaximumEngine:
             parts, scopes = self._sum_parts(scopes, set(targets))
         adjacency = graph_of_scopes(len(model.sizes), scopes)
         absent = sum(1 << v for v in range(len(model.sizes)) if v not in set(targets))
-        elimination = cheapest_elimination(adjacency, model.sizes, keep=absent)
+        elimination = cheapest_elimination(adjacency, model.sizes, keep=absent, limit=self.limit)
         check_size(elimination.largest, self.limit, SUBJECT)
         return relevant, soft_here, parts, Buckets(scopes, elimination.order, model.sizes)
 
@@ -95,7 +95,7 @@ class MaximumEngine:
             output = tuple(sorted({v for scope in mine for v in scope} & targets))
             keep = sum(1 << v for v in range(len(self.model.sizes)) if v in output or v not in set().union(*mine))
             elimination = cheapest_elimination(
-                graph_of_scopes(len(self.model.sizes), mine), self.model.sizes, keep=keep
+                graph_of_scopes(len(self.model.sizes), mine), self.model.sizes, keep=keep, limit=self.limit
             )
             check_size(elimination.largest, self.limit, SUBJECT)
             cells = 1

@@ -115,7 +115,7 @@ def plan_elimination(
     for variable in range(len(sizes)):
         if variable not in present:
             absent |= 1 << variable
-    elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=keep | absent)
+    elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=keep | absent, limit=limit)
     check_size(elimination.largest, limit, subject)
     program = Program(scopes, elimination.order, output, sizes)
     check_size(program.largest, limit, subject)

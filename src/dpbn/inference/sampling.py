@@ -30,7 +30,7 @@ class Sampler:
         scopes: list[Scope] = [remaining(scope, hard) for scope in self.model.scopes]
         scopes += [(v,) for v in sorted(soft)]
         observed = sum(1 << v for v in hard)
-        elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=observed)
+        elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=observed, limit=self.limit)
         check_size(elimination.largest, self.limit, "the largest factor of this sampler")
         return Buckets(scopes, elimination.order, sizes)
 

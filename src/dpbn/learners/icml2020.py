@@ -26,9 +26,11 @@ from dpbn.learners.uniform import equal_shares
 from dpbn.measure import Curator
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy import accounting
+from dpbn.privacy.noise import LARGEST_SCALE
 
 Array = NDArray[np.float64]
 SENSITIVITIES = ("printed", "contrast")
+LEAST_SHARE = 1e-6
 
 
 def learn_icml2020(
@@ -49,6 +51,8 @@ def learn_icml2020(
         return Learned(dict(public_cpts), {})
     epsilon = curator.budget.epsilon
     epsilon_one = stage_one * epsilon
+    second_budget = accounting.round_down(Fraction(epsilon) - Fraction(epsilon_one))
+    _check_second(second_budget, stage_one, len(nodes), curator)
     # Where sampling may not be credited (docs/privacy.md) it would only lose accuracy: measure all rows instead.
     rate = Fraction(sampling_rate).limit_denominator(2**20) if curator.amplifies else Fraction(1)
     first_shares = equal_shares(nodes, accounting.before_sampling(epsilon_one, rate))  # line 2
@@ -58,7 +62,6 @@ def learn_icml2020(
     errors = {node: parameter_error(first, node, count_floor) for node in nodes}  # line 6
     effects = children_sensitivity(estimate, sensitivity)  # line 7
     weights = node_weights(structure, effects)  # line 8
-    second_budget = accounting.round_down(Fraction(epsilon) - Fraction(epsilon_one))
     second_shares = optimal_shares({n: weights[n] * errors[n] for n in nodes}, second_budget)  # lines 10-13
     second = compute_parameters(structure, curator, second_shares, prior, stage="two")  # line 14
 
@@ -126,9 +129,23 @@ def node_weights(structure: Structure, effects: Mapping[str, float]) -> dict[str
 
 
 def optimal_shares(costs: Mapping[str, float], budget: float) -> dict[str, float]:
-    """Eq. 11: minimise sum cost_i / eps_i with sum eps_i = budget, so eps_i is proportional to sqrt(cost_i)."""
+    """Eq. 11: minimise sum cost_i / eps_i with sum eps_i = budget, so eps_i is proportional to sqrt(cost_i).
+
+    No share is below LEAST_SHARE of the largest: what stage II asks for must not fail after stage I is paid for.
+    """
     roots = [math.sqrt(cost) for cost in costs.values()]
-    return dict(zip(costs, accounting.split(budget, roots), strict=True))
+    least = LEAST_SHARE * max(roots)
+    return dict(zip(costs, accounting.split(budget, [max(root, least) for root in roots]), strict=True))
+
+
+def _check_second(budget: float, stage_one: float, nodes: int, curator: Curator) -> None:
+    """Refuse, before anything is charged, a stage II whose smallest possible share needs more noise than there is."""
+    least = budget * LEAST_SHARE / nodes / 2 / 2  # two tables per node, and a factor for rounding
+    if not curator.sensitivity.l1 <= least * LARGEST_SCALE:
+        raise InputError(
+            f"stage_one must leave enough of epsilon={curator.budget.epsilon} for stage II on {nodes} nodes, "
+            f"got {stage_one!r}"
+        )
 
 
 def _check_options(stage_one: float, sampling_rate: float, count_floor: float, sensitivity: str) -> None:

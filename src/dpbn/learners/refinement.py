@@ -52,7 +52,8 @@ class ModelMargins:
         extra = [tuple(position(name) for name in names) for names in tables]
         self._scopes = [*families, *extra]
         self._shapes = [structure.schema.shape(names) for names in tables]
-        elimination = cheapest_elimination(graph_of_scopes(len(self._sizes), self._scopes), self._sizes)
+        graph = graph_of_scopes(len(self._sizes), self._scopes)
+        elimination = cheapest_elimination(graph, self._sizes, limit=CELL_LIMIT)
         self.largest = elimination.largest
         self._order = elimination.order
         self._programs: dict[int, Program] = {}

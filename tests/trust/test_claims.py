@@ -1,0 +1,119 @@
+"""A release file that claims less than its own measurements cost is refused; what `learn` writes is not."""
+
+import json
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpbn
+from dpbn.audit.subjects import APART, ROWS, STRUCTURE, independent
+from dpbn.errors import FormatError
+from dpbn.measure import Curator, Request
+from dpbn.privacy.guarantee import Budget, Sensitivity
+
+PEOPLE = ROWS.assign(person=["p", "p", "q"])
+MADE = {
+    "uniform": dpbn.learn(ROWS, STRUCTURE, 1.0, method="uniform"),
+    "icml2020": dpbn.learn(ROWS, STRUCTURE, 1.0, method="icml2020"),
+    "optimized": dpbn.learn(ROWS, STRUCTURE, 0.1),
+    "stages": dpbn.learn(ROWS, APART, 1.0, stage_one=0.5),
+    "gaussian": dpbn.learn(independent(4)[1], independent(4)[0], 1.0, 1e-2),
+    "people": dpbn.learn(PEOPLE, STRUCTURE, 1.0, unit="person", max_contributions=2, neighbors="replace"),
+    "gaussian people": dpbn.learn(independent(4)[1], independent(4)[0], 1.0, 1e-2, neighbors="replace"),
+    "public": dpbn.learn(ROWS, APART, 1.0, public_cpts={"a": [0.5, 0.5], "b": [0.1, 0.9]}),
+    "insecure": dpbn.learn(ROWS, STRUCTURE, 1.0, noise=dpbn.InsecureNoise(0)),
+    "exact": dpbn.learn(ROWS, STRUCTURE, method="exact"),
+}
+
+
+def edited(name, tmp_path, edit):
+    path = MADE[name].save(tmp_path / "x.json")
+    document = json.loads(path.read_text())
+    edit(document)
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_learn_writes_is_read(name, tmp_path):
+    assert dpbn.load_release(edited(name, tmp_path, lambda _: None)).id == MADE[name].id
+
+
+@pytest.mark.parametrize("name", ["uniform", "icml2020", "optimized", "stages", "gaussian", "people", "insecure"])
+def test_a_smaller_claim_is_refused_and_a_larger_one_is_not(name, tmp_path):
+    claim = MADE[name].guarantee.epsilon
+    for factor, fits in ((0.5, False), (1 - 1e-15, False), (1.0, True), (2.0, True)):
+        path = edited(name, tmp_path, lambda d, f=factor: d["guarantee"].update(epsilon=claim * f))
+        if fits:
+            assert dpbn.load_release(path).guarantee.epsilon == claim * factor
+        else:
+            with pytest.raises(FormatError, match="must claim what its measurements cost"):
+                dpbn.load_release(path)
+
+
+def _less_loss(document):
+    document["guarantee"]["epsilon"] *= 0.5
+    for measurement in document["measurements"]:
+        measurement["loss"] *= 0.25
+
+
+def _finer(document):
+    document["measurements"][0]["scale"] *= 0.5
+
+
+def _dropped(document):
+    document["measurements"] = []
+
+
+def _one_dropped(document):
+    document["measurements"] = [m for m in document["measurements"] if m["names"] != ["a", "b"]]
+
+
+EDITS = {
+    "losses lowered": ("uniform", _less_loss, "must be what scale"),
+    "losses of Gaussian noise lowered": ("gaussian", _less_loss, "must be what scale"),
+    "less noise than charged": ("optimized", _finer, "must be what scale"),
+    "measurements taken out": ("uniform", _dropped, "behind the CPT"),
+    "one measurement taken out": ("uniform", _one_dropped, "behind the CPT"),
+    "neighbours exchanged": ("uniform", lambda d: d["guarantee"].update(neighbors="replace"), "must be what scale"),
+    "more rows per person": ("people", lambda d: d["guarantee"].update(max_contributions=3), "must be what scale"),
+    "sampling credited to replace": (
+        "people",
+        lambda d: d["measurements"][0].update(sampling={"rate": "1/10", "group": "1"}),
+        "sampling must not be credited",
+    ),
+    "delta lowered": ("gaussian", lambda d: d["guarantee"].update(delta=1e-9), "must claim what"),
+    "delta forgotten": ("gaussian", lambda d: d["guarantee"].update(delta=0.0), "can be accounted for"),
+    "exact called private": ("exact", lambda d: d.update(private=True), "must have noise"),
+    "endless claim called private": (
+        "insecure",
+        lambda d: (d.update(private=True), d["guarantee"].update(epsilon=None)),
+        "must have noise",
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_edited_files_are_refused(edit, tmp_path):
+    name, change, reason = EDITS[edit]
+    with pytest.raises(FormatError, match=reason):
+        dpbn.load_release(edited(name, tmp_path, change))
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.floats(1e-6, 1e6),
+    st.sampled_from(["laplace", "gaussian"]),
+    st.sampled_from(["add-remove", "replace"]),
+    st.integers(1, 1000),
+)
+def test_privacy_maps_never_charge_less_than_the_exact_cost(scale, mechanism, neighbors, contributions):
+    sensitivity = Sensitivity(neighbors, contributions)
+    curator = Curator(None, dpbn.SecureNoise(), Budget(1.0), sensitivity)
+    loss = Fraction(curator.loss(Request(("a",), scale, mechanism)))
+    l2_exact = sensitivity.l2_squared / (2 * Fraction(scale) ** 2)
+    assert loss >= (sensitivity.l1 / Fraction(scale) if mechanism == "laplace" else l2_exact)
+    assert math.isfinite(loss)
