@@ -155,7 +155,8 @@ def allocation_html(allocation: Mapping[str, float]) -> str:
     most = max(allocation.values(), default=0.0) or 1.0
     ordered = sorted(allocation.items(), key=lambda item: -item[1])
     rows = [(escaped(node), f"{share:.4g}", bar_svg(share / most)) for node, share in ordered]
-    return html_table(["node", "epsilon", "share of the largest"], rows)
+    caption = "ε of the tables that hold each node's family; nodes share tables, so these do not add up"
+    return html_table(["node", "epsilon", "share of the largest"], rows, caption)
 
 
 def answer_html(answer: Answer, bars: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None) -> str:
@@ -175,4 +176,4 @@ def answer_html(answer: Answer, bars: tuple[NDArray[np.float64], NDArray[np.floa
     given = ", ".join(f"{name} = {value}" for name, value in answer.evidence.items())
     title = f"P({', '.join(answer.variables)}{' | ' + given if given else ''})"
     more = f"<p>and {left} combinations that are less probable</p>" if left else ""
-    return html_table([*answer.variables, "probability", *(["interval"] if bars else []), ""], rows, title) + more
+    return html_table([*answer.variables, "probability", *(["90% interval"] if bars else []), ""], rows, title) + more

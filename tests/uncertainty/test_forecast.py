@@ -60,6 +60,9 @@ def test_plot(tmp_path):
     assert forecast.plot(tmp_path / "plan.png").stat().st_size > 5_000
     with pytest.raises(InputError):
         forecast.plot(tmp_path / "plan.exe")
+    name = r"a$b$\frac{$c" + "x" * 300  # matplotlib would read formulas
+    odd = dpbn.Structure(dpbn.Schema((dpbn.Variable(name, ("y", "n")),)), dpbn.Dag((name,), {}))
+    assert dpbn.plan(odd, 1.0, 100, simulations=1).plot(tmp_path / "odd.png").stat().st_size > 1_000
 
 
 @pytest.mark.parametrize("bad", [{"rows": 0}, {"rows": 1.5}, {"simulations": 0}, {"guess": 3}, {"method": "exact"}])
