@@ -100,7 +100,7 @@ def learn(
         click.echo("warning: this will NOT be private; do not publish it", err=True)
     elif not yes:
         _ask(public, epsilon, delta, unit, contributions, book, dataset)
-    with working("counting") as move:
+    with working("preparing") as move:
 
         def tell(share: float | None) -> None:
             move(share if share != 1 else None, "learning" if share == 1 else "counting")
