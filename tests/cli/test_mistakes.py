@@ -75,6 +75,18 @@ def test_tables_to_predict_from(run, patients, tmp_path):
     run("predict", "asia", "column.csv", "lnug", "-o", "p.csv").refused("did you mean 'lung'?")
 
 
+def test_raw_columns_of_the_private_table_can_be_predicted_from(run, tmp_path):
+    age = dpbn.Variable("age", ("young", "old"), cut_points=(50,), column="years")
+    schema = dpbn.Schema((age, dpbn.Variable("ill", ("no", "yes"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("age", "ill"), {"ill": ("age",)}))
+    network = dpbn.BayesianNetwork(structure, {"age": [0.5, 0.5], "ill": [[0.9, 0.1], [0.2, 0.8]]})
+    dpbn.write_network(network, tmp_path / "ill.json")
+    (tmp_path / "new.csv").write_text("years,name\n20,a\n71.5,b\n")
+    outcome = run("predict", "ill.json", "new.csv", "ill", "-o", "p.csv")
+    assert outcome.code == 0 and outcome.err == "warning: column 'name' is ignored\n"
+    assert (tmp_path / "p.csv").read_text() == "no,yes\n0.9,0.1\n0.2,0.8\n"
+
+
 def test_a_network_is_not_a_release(run):
     run("convert", "asia", "asia.bif")
     run("convert", "asia", "asia.json")

@@ -64,6 +64,10 @@ def test_numbers_and_cut_points():
     structure = dpbn.Structure(schema, dpbn.Dag(("age", "ill"), {"ill": ("age",)}))
     ask = dpbn.Inference(dpbn.BayesianNetwork(structure, {"age": [0.5, 0.5], "ill": [[0.9, 0.1], [0.2, 0.8]]}))
     np.testing.assert_allclose(ask.predict_proba({"age": [20.0, 50.0, None]}, "ill")[:, 1], [0.1, 0.8, 0.45])
+    written = ["20", "5e1", None, "old"]  # as in a CSV file
+    np.testing.assert_allclose(ask.predict_proba({"age": written}, "ill")[:, 1], [0.1, 0.8, 0.45, 0.8])
+    with pytest.raises(QueryError, match="got 'nan'"):
+        ask.predict_proba({"age": ["nan"]}, "ill")
     found = ask.predict_proba(pandas.DataFrame({"ill": [1.0, np.nan, 0.0]}), "age")[:, 1]
     np.testing.assert_allclose(found, [8 / 9, 0.5, 2 / 11])
 

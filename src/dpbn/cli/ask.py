@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from dpbn.cli.shared import (
     soft_option,
     working,
 )
+
+if TYPE_CHECKING:
+    from dpbn.domain import Schema
 
 
 @click.command()
@@ -172,7 +175,7 @@ def predict(
     opened = open_model(model)
     with working("predicting"):
         ask, rows = Inference(opened), read_table(table)
-        _check_columns([str(name) for name in rows.columns], target, network_of(opened).nodes)
+        _check_columns([str(name) for name in rows.columns], target, network_of(opened).structure.schema)
         values = ask.predict_proba(rows, target, on_impossible=on_impossible)
         states = network_of(opened).states(target)
         columns = {state: values[:, i] for i, state in enumerate(states)}
@@ -187,13 +190,14 @@ def predict(
         click.echo(f"wrote {output}: {len(values)} rows")
 
 
-def _check_columns(columns: list[str], target: str, nodes: tuple[str, ...]) -> None:
+def _check_columns(columns: list[str], target: str, schema: Schema) -> None:
     """Refuse a table that says nothing about the network; mention columns that will be ignored."""
     from dpbn.errors import InputError, did_you_mean
 
-    if not set(columns) & (set(nodes) - {target}):
+    known = {variable.source_column: variable.name for variable in schema} | {name: name for name in schema.names}
+    if not {known[name] for name in columns if name in known} - {target}:
         hint = " (columns must be separated by commas)" if len(columns) == 1 else ""
         raise InputError(f"the table must have a column named like a node of the network, got {columns[:8]}{hint}")
     for name in columns:
-        if name not in nodes:
-            click.echo(f"warning: column {name!r} is ignored{did_you_mean(name, nodes)}", err=True)
+        if name not in known:
+            click.echo(f"warning: column {name!r} is ignored{did_you_mean(name, known)}", err=True)

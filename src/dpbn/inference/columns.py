@@ -79,11 +79,14 @@ def _mapped(codes: NDArray[np.int64], distinct: list[Any], variable: Variable) -
 
 
 def code_of(value: Any, variable: Variable) -> int:
-    """Text equals a label; a number falls into its interval, or equals a label's number; True matches 'true'."""
-    if isinstance(value, str):
-        if value in variable.states:
-            return variable.states.index(value)
-    elif isinstance(value, (bool, np.bool_)):
+    """Text equals a label; a number falls into its interval, or equals a label's number; True matches 'true'.
+
+    Text that is no label is taken as the number or truth it spells: fields of a CSV file have no type.
+    """
+    if isinstance(value, str) and value in variable.states:
+        return variable.states.index(value)
+    received, value = value, _spelled(value) if isinstance(value, str) else value
+    if isinstance(value, (bool, np.bool_)):
         for code, label in enumerate(variable.states):
             if label.lower() == str(bool(value)).lower():
                 return code
@@ -93,7 +96,14 @@ def code_of(value: Any, variable: Variable) -> int:
         for code, label in enumerate(variable.states):
             if _number(label) == value:
                 return code
-    raise QueryError(f"state of {variable.name!r} must be one of {list(variable.states)}, got {value!r}")
+    raise QueryError(f"state of {variable.name!r} must be one of {list(variable.states)}, got {received!r}")
+
+
+def _spelled(text: str) -> float | bool | None:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    number = _number(text)
+    return None if number is None or math.isnan(number) else number
 
 
 def _number(label: str) -> float | None:
