@@ -13,6 +13,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 def main(rounds: int, processes: int, attempts: int) -> None:
     from benchmarks.figures import record
+    from tests.trust.disk_faults import survey
     from tests.trust.ledger_faults import full_disk, kills, race
 
     with tempfile.TemporaryDirectory() as folder:
@@ -28,8 +29,12 @@ def main(rounds: int, processes: int, attempts: int) -> None:
         for extra in limits:
             told, kept = full_disk(Path(folder) / f"full{extra}.db", extra)
             lost += kept < told
-    record("ledger", {"kills": killed, "race": raced, "full_disk": {"limits": len(limits), "charges_lost": lost}})
+    faults = survey(ROOT / "src")
+    print(faults, flush=True)
+    disk = {"limits": len(limits), "charges_lost": lost}
+    record("ledger", {"kills": killed, "race": raced, "full_disk": disk, "every_kth_call": faults})
     good = not killed["under_counted"] and raced["granted"] == 1000 and not raced["other_errors"] and not lost
+    good = good and not faults["wrong"]
     sys.exit(0 if good else 1)
 
 

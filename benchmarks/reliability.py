@@ -111,6 +111,14 @@ def _ledger(figures: dict[str, Any] | None) -> str:
     if figures is None:
         return _section("Ledger", promise, "python benchmarks/ledger.py", "Not run yet.")
     kills, race, disk = figures["kills"], figures["race"], figures["full_disk"]
+    faults = figures.get("every_kth_call")
+    every = (
+        "\n- Every k-th write, fsync, rename and truncate of the C library fails, once or from then on, k = 1, 2, ... until the "
+        f"operation is done, for opening, charging, verifying, raising, naming and saving: {faults['cases']} cases, "
+        f"{faults['failed_calls']} failed calls, {faults['refused']} refusals, **{faults['wrong']} under-counted or torn**."
+        if faults
+        else ""
+    )
     seen = (
         f"{_when(figures)}:\n\n"
         f"- {kills['kills']:,} SIGKILLs at random points, {kills['charges']:,} charges: **{kills['under_counted']} under-"
@@ -118,7 +126,7 @@ def _ledger(figures: dict[str, Any] | None) -> str:
         f"- {race['processes']} processes, {race['attempts']:,} attempts for a cap that admits {race['cap_admits']:,}: "
         f"{race['granted']:,} granted, {race['refused']:,} refused, {race['other_errors']} other errors, "
         f"**overspent: {'yes' if race['spent_over_cap'] else 'no'}**.\n"
-        f"- A disk that fills at {disk['limits']} different sizes: **{disk['charges_lost']} charges lost**."
+        f"- A disk that fills at {disk['limits']} different sizes: **{disk['charges_lost']} charges lost**." + every
     )
     return _section("Ledger", promise, "python benchmarks/ledger.py", seen)
 

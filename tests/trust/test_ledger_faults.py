@@ -4,6 +4,7 @@ import errno
 import os
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ import dpbn
 from dpbn import files
 from dpbn.errors import BudgetError, DpbnError, InputError, LedgerCorruptError, PrivacyError
 from dpbn.privacy.ledger import Ledger
+from tests.trust.disk_faults import survey
 from tests.trust.ledger_faults import full_disk, kills, race
 
 
@@ -165,3 +167,10 @@ def test_a_release_is_not_lost_if_the_ledger_dies_after_the_charge(tmp_path, mon
     with pytest.warns(UserWarning, match="could not be named"):
         made = dpbn.learn(NETWORK.sample(20, seed=0), NETWORK, 1.0, method="uniform", ledger=ledger, dataset="ward")
     assert made.private and ledger.remaining("ward").epsilon == 0
+
+
+def test_every_kth_call_of_the_disk_may_fail(require_system):
+    """Writes, fsyncs, renames and truncates of SQLite and Python, each failing once or from then on."""
+    seen = survey(Path(dpbn.__file__).parents[1], require_system("gcc"))
+    assert not seen["problems"]
+    assert seen["cases"] > 150 and seen["failed_calls"] > 150 and min(seen["done"], seen["refused"]) > 30
