@@ -1,6 +1,7 @@
 """10^4 fault cases with canaries, through library and command: `python benchmarks/leaks.py [first] [last]`.
 
-Case numbers are seeds: the same number is the same case. A part adds to the figures of the parts before it.
+Case numbers are seeds: the same number is the same case. One in a hundred goes through Spark.
+A part adds to the figures of the parts before it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def part(first: int, last: int, fresh: bool) -> None:
     hits = untyped = 0
     for number in range(first, last):
         with tempfile.TemporaryDirectory() as folder:
-            case = (command_case if number % 10 == 9 else library_case)(number, Path(folder))
+            if number % 100 == 50:
+                case = library_case(number, Path(folder), "spark")
+            else:
+                case = (command_case if number % 10 == 9 else library_case)(number, Path(folder))
         found, odd = case.found(), case.untyped()
         hits += bool(found)
         untyped += bool(odd)

@@ -88,7 +88,7 @@ def _audit(figures: dict[str, Any] | None) -> str:
 def _leaks(figures: dict[str, Any] | None) -> str:
     promise = (
         "Canary values stand in cells, labels, unit ids, unused columns, file and folder names and damaged bytes, through "
-        "pandas, Arrow, polars (eager and lazy), DuckDB, CSV and Parquet, library and command, with failing noise, "
+        "pandas, Arrow, polars (eager and lazy), DuckDB, CSV, Parquet and (one case in a hundred) Spark, library and command, with failing noise, "
         "interrupts, exhausted budgets and failing writes. Streams, logs, warnings, the whole chain of every exception, "
         "release, report and ledger are searched. And with the noisy counts held equal, releases and reports of "
         "neighbouring and of unrelated tables are byte-identical (`tests/trust/test_leaks.py`)."

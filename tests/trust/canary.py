@@ -22,7 +22,6 @@ from typing import Any
 
 import duckdb
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -103,6 +102,7 @@ def watched(case: Case) -> Iterator[None]:
     """Collect streams, logs, warnings and errors of a block into `case`."""
     out, err, log = io.StringIO(), io.StringIO(), io.StringIO()
     handler = logging.StreamHandler(log)
+    handler.addFilter(lambda record: not record.name.startswith("py4j"))  # Spark's wire: every row, as it says in DEBUG
     root, level = logging.getLogger(), logging.getLogger().level
     root.addHandler(handler)
     root.setLevel(logging.DEBUG)
@@ -185,11 +185,15 @@ def arrow_table(frame: pd.DataFrame, folder: Path, dice: random.Random) -> Any:
 
 
 def polars_table(frame: pd.DataFrame, folder: Path, dice: random.Random) -> Any:
+    import polars as pl  # here, because the environment of Ibis has none
+
     return pl.DataFrame({name: as_text(frame)[name].tolist() for name in frame.columns})
 
 
 def polars_query(frame: pd.DataFrame, folder: Path, dice: random.Random) -> Any:
     """Lazy: the cast fails while counting, with the value in the engine's own message."""
+    import polars as pl
+
     query = polars_table(frame, folder, dice).lazy()
     return query.with_columns(pl.col("grade").cast(pl.Int64)) if dice.random() < 0.7 else query
 
@@ -216,10 +220,23 @@ def parquet_file(frame: pd.DataFrame, folder: Path, dice: random.Random) -> Any:
     return folder
 
 
+def spark_query(frame: pd.DataFrame, folder: Path, dice: random.Random) -> Any:
+    """Lazy as well, on the session that runs already; errors come back from another process with the row in them."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    held = session.createDataFrame(as_text(frame).astype(str))
+    cast = dice.choice(["grade", "grade", "CAST(grade AS INT) AS grade", "raise_error(person) AS grade"])
+    return held.selectExpr(*(name for name in held.columns if name != "grade"), cast)
+
+
 ENGINES: dict[str, Callable[[pd.DataFrame, Path, random.Random], Any]] = {
     "pandas": pandas_table, "arrow": arrow_table, "polars": polars_table, "polars-lazy": polars_query,
     "duckdb": duckdb_query, "csv": csv_file, "parquet": parquet_file,
 }  # fmt: skip
+
+
+SLOW_ENGINES = {"spark": spark_query}  # named when wanted: a case takes seconds
 
 
 # -- cases ----------------------------------------------------------------------------------------------------
@@ -262,7 +279,7 @@ def library_case(number: int, folder: Path, engine: str | None = None) -> Case:
     fault = dice.choice(["none", "none", "noise", "interrupt", "memory", "budget", "full"])
     with watched(case):
         try:
-            data = ENGINES[engine](frame, folder, dice)
+            data = (ENGINES | SLOW_ENGINES)[engine](frame, folder, dice)
         except Exception:  # the engine itself cannot hold this table: not our channel
             return case
         if fault in ("noise", "interrupt", "memory"):

@@ -35,6 +35,18 @@ def test_no_canary_leaves_the_library(engine, tmp_path):
     assert {"DataError", "NoneType"} <= outcomes, "the cases must reach both refusals and releases"
 
 
+def test_no_canary_leaves_through_spark(tmp_path, spark):
+    outcomes = set()
+    for number in range(12):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        case = library_case(number, folder, "spark")
+        assert not case.found(), case
+        assert not case.untyped(), (case.name, case.error)
+        outcomes.add(type(case.error).__name__)
+    assert "DataError" in outcomes and len(outcomes) > 1
+
+
 def test_no_canary_leaves_the_command(tmp_path):
     codes = set()
     for number in range(40):

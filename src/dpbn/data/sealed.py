@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -19,7 +23,8 @@ def sealed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
     def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
         found: DpbnError
         try:
-            return function(*arguments, **named)
+            with _quiet():
+                return function(*arguments, **named)
         except DpbnError as error:
             found = error
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -30,3 +35,30 @@ def sealed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
         raise found  # outside the handlers, so that nothing becomes its context
 
     return call
+
+
+# PySpark prints errors to standard error by these, with the value that caused them
+_SHOUTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_working = threading.local()
+
+
+def _passes(_: logging.LogRecord) -> bool:
+    return not getattr(_working, "depth", 0)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """While an engine works for this thread, loggers that quote values are silent; errors still arrive, as ours."""
+    if "pyspark" in sys.modules:
+        try:
+            from pyspark.logger import PySparkLogger
+        except ImportError:  # older: has no such loggers
+            pass
+        else:
+            for name in _SHOUTS:
+                PySparkLogger.getLogger(name).addFilter(_passes)  # adding it again changes nothing
+    _working.depth = getattr(_working, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _working.depth -= 1
