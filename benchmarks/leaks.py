@@ -47,6 +47,7 @@ def part(first: int, last: int, fresh: bool) -> None:
         "cases": known.get("cases", 0) + last - first,
         "canaries_found": known.get("canaries_found", 0) + hits,
         "untyped_errors": known.get("untyped_errors", 0) + untyped,
+        "through_spark": known.get("through_spark", 0) + sum(number % 100 == 50 for number in range(first, last)),
         "outcomes": dict(sorted((kinds + collections.Counter(known.get("outcomes", {}))).items())),
     }
     record("leaks", figures)
