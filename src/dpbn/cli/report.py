@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpbn.cli.shared import json_option, print_json, warn_if_not_private
+from dpbn.cli.shared import json_option, print_json, warn_if_not_private, working
 
 
 @click.command()
@@ -27,7 +27,8 @@ def report(release: str, output: str | None, title: str | None, as_json: bool) -
     opened = load_release(release)
     warn_if_not_private(opened)
     path = Path(output) if output else Path(release).with_suffix(".html")
-    page, privacy, card = write_report(opened, path, title=title or Path(release).stem)
+    with working("computing error bars"):
+        page, privacy, card = write_report(opened, path, title=title or Path(release).stem)
     if as_json:
         print_json({"page": str(page), "privacy": str(privacy), "card": str(card)})
     else:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpbn.release import Release
 
 METHODS, NEIGHBORS = ("optimized", "uniform", "icml2020", "exact"), ("add-remove", "replace")  # defaults first
+SHORT_CELL = 16  # letters
 PATIENCE = 2.0  # seconds before progress shows itself
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -61,7 +62,7 @@ def print_json(document: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
-    """A table on the terminal; as wide as it needs when piped, without colours."""
+    """A table on the terminal, where only long cells are broken; as wide as it needs when piped, without colours."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -70,14 +71,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     from dpbn.statement import visible
 
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
-    for column in columns:
-        table.add_column(Text(visible(column)))
-    for row in rows:
-        table.add_row(*(Text(visible(str(cell))) for cell in row))
+    cells = [[visible(str(cell)) for cell in row] for row in rows]
+    for place, column in enumerate(columns):
+        short = all(len(row[place]) <= SHORT_CELL for row in cells)
+        table.add_column(Text(visible(column)), overflow="fold", no_wrap=short)  # an ellipsis would hide digits
+    for row in cells:
+        table.add_row(*map(Text, row))
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=10_000)
-    console.print(table)
+    wide = Console(highlight=False, width=10_000)
+    if console.is_terminal:  # one too narrow for the numbers wraps lines by itself
+        console.width = max(console.width, wide.measure(table).minimum)
+    (console if console.is_terminal else wide).print(table)
 
 
 class Working(Protocol):
