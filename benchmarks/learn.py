@@ -6,8 +6,9 @@
     python benchmarks/learn.py --workload       ten questions around one node of ALARM, with and without saying so
     python benchmarks/learn.py --stages         a split that depends on the data against the public split
     python benchmarks/learn.py --seconds        time from counts to CPTs
-    options: --runs 20 --networks asia alarm /path/to/some.bif --processes 2
+    options: --runs 20 --networks asia alarm hailfinder /path/to/some.bif --processes 2
 
+Networks that are not bundled are looked for among the BIF files that come with pgmpy.
 All methods see the same data and the same questions in a run. Figures are means over runs ± standard errors.
 """
 
@@ -15,9 +16,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -29,6 +33,7 @@ from dpbn.evaluate.measures import Reference
 from dpbn.evaluate.metrics import query_error
 from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.evaluate.source import SimulatedSource
+from dpbn.formats import BUNDLED
 from dpbn.graph import markov_blanket
 from dpbn.learners import estimate, strategy
 from dpbn.learners.optimized import learn_optimized
@@ -60,9 +65,17 @@ def header(title: str) -> str:
 
 
 def compare(
-    networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float, pgm: bool, output: str | None
+    networks: Sequence[str],
+    runs: int,
+    processes: int,
+    *,
+    rows: int,
+    epsilon: float,
+    times: Sequence[float],
+    pgm: bool,
+    output: str | None,
 ) -> None:
-    others = (3 * epsilon, 5 * epsilon)
+    others = tuple(factor * epsilon for factor in times)
     shared = {"networks": tuple(networks), "rows": (rows,), "runs": runs, "queries": 40}
     grids = [
         Grid(methods=("exact", "uniform", "optimized"), epsilons=(epsilon,), **shared),
@@ -95,7 +108,7 @@ def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, e
     parts: dict[str, dict[object, dict[str, object]]] = {
         "everything": {},
         "no refinement": {estimate: {"STEPS": 0}},
-        "nothing given back": {estimate: {"STANDS_OUT": math.inf}},
+        "nothing given back": {estimate: {"STANDS_OUT": math.inf, "MARGIN_STANDS_OUT": math.inf}},
         "no merging": {strategy: {"LARGEST_MERGED": 0}},
         "equal shares": {strategy: {"POWERS": {"laplace": 0.02, "gaussian": 0.02}, "LARGEST_MERGED": 0}},
         "no sparse prior (shape 1)": {estimate: {"fitted_shape": lambda table, *_: np.ones(len(table))}},
@@ -194,17 +207,29 @@ def stages(networks: Sequence[str], runs: int, *, rows: int, epsilon: float) -> 
 
 def seconds(networks: Sequence[str], *, rows: int, epsilon: float) -> None:
     accounting.laplace_scale(1.0, 1)  # loads OpenDP before any clock runs
-    print(f"\nseconds from counts to CPTs, first call in a process and best of three more, {rows} rows")
+    print(f"\nseconds from counts to CPTs (of CPU), first call in a process and best of three more, {rows} rows")
     for name in networks:
         network = load_network(name)
         source = SimulatedSource(network.structure.schema, sample_codes(network, rows, seed=0))
         times = []
         for seed in range(4):
             curator = experiment_curator(source, epsilon, seed)
-            started = time.perf_counter()
+            started = time.perf_counter(), time.process_time()
             learn_optimized(network.structure, curator, prior={}, public_cpts={})
-            times.append(time.perf_counter() - started)
-        print(f"  {name:20s} {len(network.nodes):5d} nodes  first {times[0]:7.3f}  then {min(times[1:]):7.3f}")
+            times.append((time.perf_counter() - started[0], time.process_time() - started[1]))
+        first, then = times[0], tuple(map(min, zip(*times[1:], strict=True)))
+        taken = f"first {first[0]:7.3f} ({first[1]:.3f})  then {then[0]:7.3f} ({then[1]:.3f})"
+        print(f"  {name:20s} {len(network.nodes):5d} nodes  {taken}")
+
+
+def go_to_models(names: Sequence[str]) -> list[str]:
+    """Make the folder of pgmpy's example models the current one, and name its files as they are seen from there.
+
+    Seeds depend on the name of a network, so a name must not depend on where pgmpy is installed.
+    """
+    files = [str(Path(name).resolve()) if Path(name).suffix else name for name in names]
+    os.chdir(str(resources.files("pgmpy") / "utils" / "example_models"))
+    return [name if Path(name).suffix or name in BUNDLED else f"{name}.bif.gz" for name in files]
 
 
 def main() -> None:
@@ -215,10 +240,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--times", type=float, nargs="+", default=[3.0, 5.0], help="D-Ind's budget over the default's")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--without-pgm", action="store_true")
     parser.add_argument("--output", help="keep finished runs here (.csv or .parquet) and resume from it")
     chosen = parser.parse_args()
+    if chosen.output:
+        chosen.output = str(Path(chosen.output).resolve())
+    if not set(chosen.networks) <= set(BUNDLED):
+        chosen.networks = go_to_models(chosen.networks)
     setting = {"rows": chosen.rows, "epsilon": chosen.epsilon}
     if chosen.relations:
         for epsilon, rows in ((0.3, 10_000), (3.0, 10_000), (1.0, 1_000), (1.0, 100_000)):
@@ -228,6 +258,7 @@ def main() -> None:
                 chosen.processes,
                 rows=rows,
                 epsilon=epsilon,
+                times=chosen.times,
                 pgm=False,
                 output=chosen.output,
             )
@@ -241,7 +272,13 @@ def main() -> None:
         stages(chosen.networks, chosen.runs, **setting)
     if not (chosen.relations or chosen.ablation or chosen.workload or chosen.seconds or chosen.stages):
         compare(
-            chosen.networks, chosen.runs, chosen.processes, pgm=not chosen.without_pgm, output=chosen.output, **setting
+            chosen.networks,
+            chosen.runs,
+            chosen.processes,
+            times=chosen.times,
+            pgm=not chosen.without_pgm,
+            output=chosen.output,
+            **setting,
         )
 
 
