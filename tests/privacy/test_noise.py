@@ -84,6 +84,19 @@ def test_keep_pairs_are_independent():
     assert np.abs(correlation[~np.eye(64, dtype=bool)]).max() < 0.25
 
 
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(2, 3), Fraction(0.1)])
+def test_few_coins_fall_by_the_same_law(rate):
+    """Up to 64 coins come from plain integers, more from arrays: eight states of three coins, by their exact law."""
+    draws = np.array([SecureNoise().keep(3, rate) for _ in range(20_000)]) @ [1, 2, 4]
+    ones = np.array([bin(state).count("1") for state in range(8)])
+    law = float(rate) ** ones * (1 - float(rate)) ** (3 - ones)
+    seen = np.bincount(draws, minlength=8)
+    assert stats.chisquare(seen, law * draws.size).pvalue > ALARM
+    wrong = (0.9 * float(rate)) ** ones * (1 - 0.9 * float(rate)) ** (3 - ones)
+    assert stats.chisquare(seen, wrong * draws.size).pvalue < ALARM
+    assert SecureNoise().keep(64, Fraction(1)).all() and not SecureNoise().keep(64, Fraction(0)).any()
+
+
 def test_draws_near_the_end_of_64_bits_clamp_and_do_not_wrap():
     top = np.full(200, 2**63 - 1, dtype=np.int64)
     assert SecureNoise().laplace(top, 10.0).min() > 2**62
