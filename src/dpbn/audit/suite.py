@@ -99,7 +99,7 @@ def tasks(runs: int = FULL, learn_runs: int = 20_000, alarms: int = 100) -> list
     ]
     made.append(_gaussian_learn(staged))
     made += [
-        Task(f"broken: {subject.name}", partial(_verdict, subject, runs), "caught", weight=5)
+        Task(f"broken: {subject.name}", partial(_verdict, subject, 5 * runs), "caught", weight=5)
         for subject in broken_subjects()
     ]
     subject = broken_learn()
