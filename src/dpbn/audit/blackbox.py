@@ -117,10 +117,13 @@ def _checked(release: Callable[..., Any], runs: int, pilot: int, alpha: float, m
 
 
 def _foreseen(runs: int, alpha: float, bound: Callable[[int, int, int, float], float]) -> Score:
-    """What the test will prove with an event, if its probabilities are as the pilot shows, a little to the bad side."""
+    """What the test will prove with an event, if its probabilities are as the pilot shows, to the bad side.
+
+    Hundreds of events are compared, so the luckiest must not win by its luck.
+    """
 
     def score(p: int, q: int, pilot: int) -> float:
-        low, high = clopper_pearson(p, q, pilot, 0.2)
+        low, high = clopper_pearson(p, q, pilot, 0.01)
         return bound(math.floor(low * runs), math.ceil(high * runs), runs, alpha / _TESTED)
 
     return score
