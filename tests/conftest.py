@@ -1,4 +1,8 @@
-"""Programs outside Python that some tests need: found, or the test is skipped with the reason (fails if CI=true)."""
+"""Programs outside Python that some tests need: found, or the test is skipped with the reason (fails if CI=true).
+
+Hypothesis draws the same examples in every run and does not mind a slow machine, so that a test fails for a change of
+the code and for nothing else. `pytest --hypothesis-profile=search` looks for new examples.
+"""
 
 import glob
 import os
@@ -6,6 +10,15 @@ import shutil
 from collections.abc import Callable
 
 import pytest
+
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:  # the environment of Ibis has none
+    pass
+else:
+    settings.register_profile("search", deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("same", settings.get_profile("search"), derandomize=True, database=None)
+    settings.load_profile("same")
 
 PROGRAMS = {
     "java": ("java",),
