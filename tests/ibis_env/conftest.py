@@ -34,13 +34,15 @@ def postgres(require_system):
     server = subprocess.Popen([binaries / "postgres", *serve], **quiet)
     try:
         asked = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
-        for _ in range(300):
+        for _ in range(3000):
             if subprocess.run(asked, check=False).returncode == 0:
                 break
             assert server.poll() is None, "the server ended before it was ready"
             time.sleep(0.1)
+        else:
+            raise AssertionError("the server was not ready in five minutes")
         yield {"host": "127.0.0.1", "port": port, "user": "tester", "database": "postgres"}
     finally:
         server.send_signal(signal.SIGINT)  # does not wait for open connections
-        server.wait(timeout=30)
+        server.wait(timeout=300)
         shutil.rmtree(folder, ignore_errors=True)

@@ -19,6 +19,7 @@ from dpbn.web.app import build_app
 from dpbn.web.limits import Limits
 from dpbn.web.server import LOOPBACK, configuration
 
+PATIENCE = 240  # seconds that a busy machine may take for what takes one
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     "--headless",
@@ -62,7 +63,7 @@ def running(release: dpbn.Release, *, name: str = "test.release.json", limits: L
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(PATIENCE)
         listener.close()
 
 
@@ -101,7 +102,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         context = browser.new_context(**{"viewport": {"width": 1366, "height": 768}, **options})
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(PATIENCE * 1000)
         page.on("pageerror", lambda error: trouble.append(str(error)))
         page.on("console", lambda message: trouble.append(message.text) if _is_error(message) else None)
         page.on("dialog", lambda dialog: (trouble.append("a dialog opened"), dialog.dismiss()))

@@ -22,12 +22,27 @@ from dpbn.errors import InputError
 from dpbn.web import serve
 from dpbn.web.limits import Limits
 
-from .conftest import running
+from .conftest import PATIENCE, running
 
 
 def _connect(address: str) -> socket.socket:
     host, port = address.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=PATIENCE)
+
+
+def _status(address: str) -> int:
+    return httpx.get(f"{address}/api/release", timeout=PATIENCE).status_code
+
+
+def _comes_back(address: str) -> None:
+    """It answers again, as soon as it has seen who has gone; a hasty limit may cut a slow machine's own question."""
+    deadline, seen = time.monotonic() + PATIENCE, []
+    while 200 not in seen:
+        assert time.monotonic() < deadline, seen
+        try:
+            seen.append(_status(address))
+        except httpx.TransportError as error:
+            seen.append(repr(error))
 
 
 def _is_cut(connection: socket.socket) -> bool:
@@ -42,7 +57,7 @@ def test_slow_heads_and_silent_connections_are_cut(asia: dpbn.Release) -> None:
         silent, slow = _connect(address), _connect(address)
         slow.sendall(b"POST /api/posteriors HTTP/1.1\r\nHost: localhost\r\n")
         assert _is_cut(silent) and _is_cut(slow)
-        assert httpx.get(f"{address}/api/release").status_code == 200
+        _comes_back(address)
 
 
 def test_slow_bodies_are_refused(asia: dpbn.Release) -> None:
@@ -53,7 +68,7 @@ def test_slow_bodies_are_refused(asia: dpbn.Release) -> None:
         )
         head = slow.recv(4096)
         assert head.startswith(b"HTTP/1.1 408") and b"connection: close" in head.lower()
-        assert httpx.get(f"{address}/api/release").status_code == 200
+        assert _status(address) == 200
 
 
 def test_oversized_bodies_are_refused_before_they_arrive(asia: dpbn.Release) -> None:
@@ -67,19 +82,19 @@ def test_oversized_bodies_are_refused_before_they_arrive(asia: dpbn.Release) -> 
 
 def test_broken_http_is_refused(asia: dpbn.Release) -> None:
     with running(asia) as address:
-        for garbage in (b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n" + b"A: " + b"b" * 40_000, b"GET\r\n\r\n"):
+        for garbage in (b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n" + b"A: " + b"b" * 20_000, b"GET\r\n\r\n"):
             with _connect(address) as broken:
                 broken.sendall(garbage)
                 broken.shutdown(socket.SHUT_WR)
                 assert broken.recv(64).startswith(b"HTTP/1.1 400")
-        assert httpx.get(f"{address}/api/release").status_code == 200
+        assert _status(address) == 200
 
 
 def test_overload_is_answered_with_503(alarm: dpbn.Release) -> None:
     """One waiting place, many questions at once: each is answered or told to come back; later all is well."""
     with (
         running(alarm, limits=Limits(waiting=1, at_once_seconds=0)) as address,
-        httpx.Client(base_url=address) as client,
+        httpx.Client(base_url=address, timeout=PATIENCE) as client,
     ):
         nodes = alarm.network.nodes
 
@@ -99,17 +114,15 @@ def test_overload_is_answered_with_503(alarm: dpbn.Release) -> None:
 
 def test_too_many_connections_are_answered_with_503(asia: dpbn.Release) -> None:
     with running(asia, limits=Limits(connections=4)) as address:
-        held = [_connect(address) for _ in range(6)]
-        time.sleep(0.2)
-        assert httpx.get(f"{address}/api/release").status_code == 503
+        held = [_connect(address) for _ in range(6)]  # taken in this order
+        assert _status(address) == 503
         held[0].sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert held[0].recv(64).startswith(b"HTTP/1.1 200")  # who came first is still served
         held[5].sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert held[5].recv(64).startswith(b"HTTP/1.1 503")
         for connection in held:
             connection.close()
-        time.sleep(0.2)
-        assert httpx.get(f"{address}/api/release").status_code == 200
+        _comes_back(address)
 
 
 def test_the_command_serves_a_release(asia: dpbn.Release, tmp_path: Path) -> None:
@@ -124,15 +137,15 @@ def test_the_command_serves_a_release(asia: dpbn.Release, tmp_path: Path) -> Non
     )
     try:
         assert process.stdout is not None
-        watchdog = threading.Timer(60, process.kill)
+        watchdog = threading.Timer(PATIENCE, process.kill)
         watchdog.start()
         line = process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:\d+/", line)
         assert found, line
-        view = httpx.get(f"{found[0]}api/release").json()
+        view = httpx.get(f"{found[0]}api/release", timeout=PATIENCE).json()
         assert (view["name"], view["id"]) == ("asia.release.json", asia.id)
         process.send_signal(signal.SIGINT)
-        process.wait(20)
+        process.wait(PATIENCE)
         assert process.stderr is not None and "Traceback" not in process.stderr.read()
     finally:
         watchdog.cancel()
@@ -150,7 +163,7 @@ def test_only_releases_are_served(tmp_path: Path) -> None:
             [sys.executable, "-c", "from dpbn.cli import main; main()", "serve", str(path), "--port", "0"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             env={**os.environ, "PYTHONPATH": str(Path(dpbn.__file__).parents[1])},
             check=False,
         )
@@ -180,7 +193,7 @@ sys.exit(repr(bad) if bad else 0)
     path = asia.save(tmp_path / "asia.release.json")
     source = str(Path(dpbn.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source}
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=120, env=environment)
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=PATIENCE, env=environment)
 
 
 def test_a_short_load_has_no_errors() -> None:
@@ -194,7 +207,7 @@ def test_a_short_load_has_no_errors() -> None:
         [sys.executable, "-c", code, str(folder)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": source},
         check=True,
     )
@@ -217,11 +230,11 @@ def test_ctrl_c_stops_the_command_without_a_word_of_alarm(tmp_path: Path) -> Non
     )
     assert process.stdout is not None
     address = process.stdout.readline().split(" at ")[1].split()[0]
-    assert httpx.get(f"{address}api/release", timeout=60).status_code == 200
+    assert httpx.get(f"{address}api/release", timeout=PATIENCE).status_code == 200
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(httpx.post, f"{address}api/intervals", json={}, timeout=60)
+        asked = pool.submit(httpx.post, f"{address}api/intervals", json={}, timeout=PATIENCE)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (0, "", "")
     assert asked.exception() is not None or asked.result().status_code in (200, 503)
