@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from dpbn.display import network_html, release_html
 from dpbn.inference import Inference
 from dpbn.report import write_report
 
+from .conftest import PATIENCE
 from .hostile import hostile_labels
 
 LABELS = hostile_labels()
@@ -27,6 +29,7 @@ class Watched:
 
     def __init__(self, context: Any, address: str):
         self.page = context.new_page()
+        self.page.set_default_timeout(PATIENCE * 1000)
         self.trouble: list[str] = []
         self.page.on("dialog", lambda dialog: (self.trouble.append("dialog"), dialog.dismiss()))
         self.page.on("pageerror", lambda error: self.trouble.append(f"script: {error}"))
@@ -102,4 +105,7 @@ def test_hostile_labels_in_a_notebook(watched: Callable[..., Watched], release: 
 
 @pytest.mark.parametrize("label", [RUNS, ALERTS, FETCHES])
 def test_the_watch_sees_what_is_not_escaped(watched: Callable[..., Watched], label: str) -> None:
-    assert watched(f"<!doctype html><body><p>{label}</p>", policy=False).look_everywhere() != []
+    seen = watched(f"<!doctype html><body><p>{label}</p>", policy=False)
+    deadline = time.monotonic() + PATIENCE
+    while not seen.look_everywhere():
+        assert time.monotonic() < deadline, "it was not seen"

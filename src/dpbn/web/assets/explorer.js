@@ -114,6 +114,9 @@ function removeTarget(name) {
 
 async function refresh(news) {
   remember();
+  clearTimeout(intervalTimer);
+  forget("intervals"); // those of the question before would be taken for this one's
+  forget("weak-rows");
   state.intervals = null;
   state.weak = null;
   draw();
