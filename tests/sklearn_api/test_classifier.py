@@ -41,7 +41,9 @@ def test_predicts_a_node_of_a_structure(child):
     assert 4.99 < model.release_.guarantee.epsilon <= 5
     assert tuple(model.classes_) == network.states("Disease")
     values = model.predict_proba(X[:50])
-    np.testing.assert_allclose(values, dpbn.Inference(model.release_).predict_proba(X[:50], "Disease"), atol=1e-12)
+    ask = dpbn.Inference(model.release_)  # noise may make a row impossible
+    expected = ask.predict_proba(X[:50], "Disease", on_impossible="prior")
+    np.testing.assert_allclose(values, expected, atol=1e-12)
     assert model.score(X, y) > 2 * y.value_counts(normalize=True).max() * 0.6
     assert clone(model).get_params()["epsilon"] == 5.0
 
