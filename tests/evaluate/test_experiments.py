@@ -5,15 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from dpbn import BayesianNetwork, Inference, load_network
+from dpbn import BayesianNetwork, Dag, Inference, Schema, Structure, Variable, load_network
 from dpbn.errors import InputError
 from dpbn.evaluate import experiments
 from dpbn.evaluate.experiments import Grid, Task, perform, run
 from dpbn.evaluate.measures import MEASURES, Reference, divergence
-from dpbn.evaluate.questions import derived_seed, draw_questions
+from dpbn.evaluate.questions import Questions, derived_seed, draw_questions
 from dpbn.evaluate.results import key, read_rows, standard_error, summary, write_rows
 from dpbn.evaluate.source import SimulatedSource
 from dpbn.sampling import sample_codes
+from dpbn.workload import Query
 
 SMALL = Grid(networks=("asia",), methods=("uniform", "exact"), epsilons=(0.5, 1.0), rows=(500,), runs=2, queries=6)
 
@@ -128,11 +129,11 @@ def test_reference_against_itself_and_against_enumeration():
     assert max(own[m] for m in MEASURES if m != "map_accuracy") < 1e-3  # mixing with the uniform costs a little
     other = BayesianNetwork(network.structure, {n: np.full_like(network.cpt(n), 0.5) for n in network.nodes})
     found = reference.measure(other)
-    query = reference.questions.queries[0]
+    query = reference.answers[0][0]
     exact = np.abs(Inference(network).query(list(query.variables)).values - 0.5 ** len(query.variables)).sum()
     errors = [
         np.abs(Inference(network).query(list(q.variables), dict(q.evidence)).values - 0.5 ** len(q.variables)).sum()
-        for q in reference.questions.queries
+        for q, _ in reference.answers
     ]
     assert errors[0] == pytest.approx(exact)
     assert found["query"] == pytest.approx(np.mean(errors))
@@ -158,3 +159,17 @@ def test_simulated_source_counts_like_hand_counting():
 def test_standard_error():
     assert standard_error([1.0, 3.0, float("nan")]) == pytest.approx(1.0)
     assert math.isnan(standard_error([1.0]))
+
+
+def test_questions_too_large_for_exact_inference_are_left_out():
+    """The most probable states of 24 leaves of one root, which is summed out: 2^24 cells."""
+    leaves = tuple(f"x{i}" for i in range(24))
+    schema = Schema(tuple(Variable(name, ("a", "b")) for name in ("root", *leaves)))
+    dag = Dag(schema.names, {"root": (), **dict.fromkeys(leaves, ("root",))})
+    cpts = {name: np.full((2, 2), 0.5) for name in leaves} | {"root": np.array([0.25, 0.75])}
+    network = BayesianNetwork(Structure(schema, dag), cpts)
+    maps = (Query(leaves), Query(("root",)))
+    measured = Reference(network, Questions((Query(("root",)),), maps)).measure(network)
+    assert measured["map_accuracy"] == 1.0 and measured["query"] == 0.0
+    alone = Reference(network, Questions((Query(("root",)),), maps[:1])).measure(network)
+    assert math.isnan(alone["map_accuracy"])
