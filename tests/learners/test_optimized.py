@@ -11,10 +11,10 @@ from scipy import optimize
 import dpbn
 from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable, load_network
 from dpbn.data import open_source
+from dpbn.learners import strategy as strategy_module
 from dpbn.learners.consistency import least_squares, member, overlaps
 from dpbn.learners.estimate import MARGIN_STANDS_OUT, _give_back, estimate, estimate_batch, layout
 from dpbn.learners.optimized import learn_optimized, requests
-from dpbn.learners.shares import Error, best_shares
 from dpbn.learners.strategy import Strategy, maximal, plan_tables
 from dpbn.measure import Curator
 from dpbn.privacy.guarantee import Budget, Sensitivity
@@ -104,39 +104,35 @@ def test_any_structure_any_budget_gives_positive_cpts(structure, seed, epsilon, 
         assert (cpt > 0).all(), node
 
 
-@pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("noise", [1e-9, 1e-3, 0.05])
-def test_shares_equal_a_numeric_optimiser(gaussian, noise):
-    """Of the sum of w c / (c + r) by a general method; without saturation in proportion to the roots (powers 2/3)."""
-    generator = np.random.default_rng(3)
-    error = Error(generator.uniform(0.5, 2, 6), noise * generator.uniform(1, 30, 6), gaussian)
+def test_shares_equal_a_numeric_optimiser():
+    """Costs c/e under shares of epsilon, c/root(rho) under shares of rho."""
+    structure = load_network("alarm").structure
+    for delta, cost in ((0.0, lambda share: 1 / share), (1e-6, lambda share: share**-0.5)):
+        strategy = planned(structure, 1.0, delta)
+        power = strategy_module.POWERS[strategy.mechanism]
+        assert strategy.mechanism == ("gaussian" if delta else "laplace")
+        weights = np.array(strategy.shares) ** (1 / power)
 
-    def objective(logits: np.ndarray) -> float:
-        shares = np.exp(logits) / np.exp(logits).sum()
-        return float(error.at(shares).sum() / error.at(np.full(6, 1 / 6)).sum())
+        def objective(logits: np.ndarray, cost=cost, weights=weights) -> float:
+            shares = np.exp(logits) / np.exp(logits).sum()
+            return float((weights * cost(shares)).sum())
 
-    found = optimize.minimize(objective, np.zeros(6), tol=1e-14)
-    shares, price = best_shares(error)
-    assert error.wanted(price) == pytest.approx(np.exp(found.x) / np.exp(found.x).sum(), abs=2e-4)
-    assert (shares > 0.19 * error.linear()).all() and shares.sum() == pytest.approx(1)
-    if noise == 1e-9:
-        assert shares == pytest.approx(error.linear(), rel=1e-4)
-
-
-def test_hopeless_tables_keep_a_part_and_leave_the_rest_to_others():
-    error = Error(np.ones(3), np.array([1e-4, 1e-4, 1e4]), False)
-    shares, _ = best_shares(error)
-    assert error.linear()[2] > 0.99 and 0.1 < shares[2] < 0.2
-    assert shares[0] == shares[1] > 0.4
+        found = optimize.minimize(objective, np.zeros(len(weights)), tol=1e-14)
+        shares = np.exp(found.x) / np.exp(found.x).sum()
+        assert shares == pytest.approx(np.array(strategy.shares), abs=1e-4)
 
 
-def test_nodes_that_stand_in_hopeless_tables_only_get_a_table_of_their_own():
-    """A child of four parents with 100 states each: 4 * 10^8 cells cannot tell the margin of any of them."""
-    sizes = {"a": 100, "b": 100, "c": 100, "d": 100, "x": 4}
+def test_large_tables_count_as_less_and_nodes_that_stand_only_in_them_get_their_own():
+    """x has parents a, b, c (8 * 10^5 cells), y the parents c and d (40 cells)."""
+    sizes = {"a": 100, "b": 100, "c": 20, "d": 1, "x": 4, "y": 2}
     schema = Schema(tuple(Variable(name, tuple(str(k) for k in range(size))) for name, size in sizes.items()))
-    structure = Structure(schema, Dag(tuple(sizes), {"x": ("a", "b", "c", "d")} | dict.fromkeys("abcd", ())))
-    assert {names for names in planned(structure).tables if len(names) == 1} == {("a",), ("b",), ("c",), ("d",), ("x",)}
-    assert not any(len(names) == 1 for names in planned(load_network("alarm").structure).tables)
+    dag = Dag(tuple(sizes), dict.fromkeys("abcd", ()) | {"x": ("a", "b", "c"), "y": ("c", "d")})
+    strategy = planned(Structure(schema, dag))
+    share = dict(zip(strategy.tables, strategy.shares, strict=True))
+    assert set(share) == {("a", "b", "c", "x"), ("c", "d", "y"), ("a",), ("b",), ("x",)}
+    large = strategy_module.LARGE**0.35 * (strategy_module.LARGE**0.25 + 2 * 100**0.25)  # families x, a and b
+    assert share["a", "b", "c", "x"] / share["x",] == pytest.approx(math.sqrt(large / 4**0.6))
+    assert share["a",] / share["x",] == pytest.approx(math.sqrt(2 * 100**0.6 / 4**0.6))
 
 
 def test_gaussian_noise_only_where_many_tables_share_the_budget():

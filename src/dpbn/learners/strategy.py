@@ -10,10 +10,8 @@ minimise the sum of costs are in proportion to the roots of the numerators c, an
 the sum of those roots: so merging pays exactly if it lowers the sum of roots. Gaussian noise has deviations
 in proportion to 1/root(rho), and the same holds with c^(2/3) for shares of rho.
 
-A table of thousands of cells stays hopeless whatever it is given, so once the tables are chosen the shares count
-with an error that saturates (`shares`), at a typical size of data: NOISE is what the whole budget's noise on a cell
-is taken to be, against the number of records. Where the tables that hold a node are that hopeless,
-the node gets a table of its own: its margin at least can be told.
+A table of many thousand cells stays hopeless whatever it is given. So beyond LARGE cells a size counts as LARGE when
+the budget is split, and a node that stands in such tables only gets a table of its own: its margin can be told.
 """
 
 from __future__ import annotations
@@ -24,9 +22,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from dpbn.learners.shares import Error, best_shares
 from dpbn.measure import Names
 from dpbn.network import Structure
 from dpbn.privacy import accounting
@@ -34,8 +29,7 @@ from dpbn.privacy.guarantee import Budget, Sensitivity
 
 MERGE = 0.35
 FAMILY = 0.25
-NOISE = 0.0003  # Laplace noise of the whole budget, as a part of the records, times the unit of the costs above
-HOPELESS = 0.1  # of a node's margin lost in every table that holds it: only then it may get a table of its own
+LARGE = 1000
 LARGEST_MERGED = 5000
 POWERS = {"laplace": 1 / 2, "gaussian": 2 / 3}
 
@@ -44,8 +38,8 @@ POWERS = {"laplace": 1 / 2, "gaussian": 2 / 3}
 class Strategy:
     """Tables to measure (names in schema order) and their shares of the budget, which sum to 1.
 
-    Shares are of epsilon for Laplace noise and of rho for Gaussian noise; `cost` is the predicted sum of the errors of
-    all families, as `shares` has them.
+    Shares are of epsilon for Laplace noise and of rho for Gaussian noise; `cost` is the predicted sum of costs at
+    the whole budget, up to a factor that all strategies for one structure have in common.
     """
 
     tables: tuple[Names, ...]
@@ -73,13 +67,12 @@ def plan_tables(
     Laplace noise, or with delta > 0 Gaussian noise where that is predicted to be less (many tables). `weights`
     say how much an error in each node's CPT matters; 1 by default.
     """
-    laplace = _strategy(structure, public, weights, "laplace", NOISE)
+    # mean absolute noise on one cell at the whole budget: l1 / epsilon, or root(2 / pi) times l2 / root(2 rho)
+    laplace = _strategy(structure, public, weights, "laplace", sensitivity.l1 / budget.epsilon)
     if budget.delta == 0:
         return laplace
     rho = accounting.rho_budget(budget.epsilon, budget.delta)
-    # mean absolute noise on one cell at the whole budget: l1 / epsilon, or root(2 / pi) times l2 / root(2 rho)
-    ratio = math.sqrt(sensitivity.l2_squared / (math.pi * rho)) / (sensitivity.l1 / budget.epsilon)
-    gaussian = _strategy(structure, public, weights, "gaussian", NOISE * ratio)
+    gaussian = _strategy(structure, public, weights, "gaussian", math.sqrt(sensitivity.l2_squared / (math.pi * rho)))
     return min(laplace, gaussian, key=lambda strategy: strategy.cost)
 
 
@@ -97,59 +90,59 @@ def _strategy(
     for node, weight in matters.items():
         family = frozenset(structure.family(node).names)
         families[family] = families.get(family, 0.0) + weight
-    merged = _merge(structure, families, POWERS[mechanism])
-    shares, cost = _shares(structure, merged, matters, noise, mechanism == "gaussian")
-    tables = sorted(tuple(sorted(names, key=schema.position)) for names in shares)
+    power = POWERS[mechanism]
+    costs = _costs(structure, _merge(structure, families, power), families)
+    costs |= _of_their_own(structure, costs, matters)
+    tables = sorted(tuple(sorted(names, key=schema.position)) for names in costs)
+    parts = [costs[frozenset(names)] ** power for names in tables]
+    whole = math.fsum(parts)
     return Strategy(
         tuple(tables),
         tuple(schema.cells(names) for names in tables),
-        tuple(shares[frozenset(names)] for names in tables),
+        tuple(part / whole for part in parts),
         mechanism,
-        cost,
+        float(noise * whole ** (1 / power)),
     )
 
 
-def _shares(
-    structure: Structure,
-    merged: Mapping[frozenset[str], tuple[float, float]],
-    matters: Mapping[str, float],
-    noise: float,
-    gaussian: bool,
-) -> tuple[dict[frozenset[str], float], float]:
-    """The share of every table and of tables for single nodes where they pay, and the error of the families."""
+def _costs(
+    structure: Structure, tables: Iterable[frozenset[str]], families: Mapping[frozenset[str], float]
+) -> dict[frozenset[str], float]:
+    """The numerator of every table's cost, each family counted where the table is smallest."""
+    cells = {names: structure.schema.cells(names) for names in sorted(tables, key=sorted)}
+    holders = _holders(cells)
+    weights = dict.fromkeys(cells, 0.0)
+    for family, weight in families.items():
+        inside = set.intersection(*(holders[name] for name in family))
+        home = min(inside, key=lambda names: (cells[names], sorted(names)))
+        weights[home] += weight * _counted(structure.schema.cells(family)) ** FAMILY
+    return {names: _counted(size) ** MERGE * weights[names] for names, size in cells.items()}
+
+
+def _of_their_own(
+    structure: Structure, tables: Iterable[frozenset[str]], matters: Mapping[str, float]
+) -> dict[frozenset[str], float]:
+    """Tables for nodes that stand in large tables only, with their costs: as a margin, and as a family if a root."""
     schema = structure.schema
-    tables = dict(merged)
-    holders: dict[str, list[frozenset[str]]] = {node: [] for node in structure.nodes}
-    for names in merged:
+    holders = _holders(tables)
+    return {
+        frozenset([node]): (1.0 if structure.parents(node) else 2.0) * weight * schema[node].size ** (MERGE + FAMILY)
+        for node, weight in matters.items()
+        if min(schema.cells(names) for names in holders[node]) > LARGE
+    }
+
+
+def _counted(cells: int) -> int:
+    return min(cells, LARGE)
+
+
+def _holders(tables: Iterable[frozenset[str]]) -> dict[str, set[frozenset[str]]]:
+    """Per name the tables that contain it."""
+    holders: dict[str, set[frozenset[str]]] = {}
+    for names in tables:
         for name in names:
-            holders[name].append(names)
-    while True:
-        errors = _errors(tables.values(), noise, gaussian)
-        shares, price = best_shares(errors)
-        share = dict(zip(tables, shares.tolist(), strict=True))
-        own = {}
-        for node, weight in matters.items():
-            alone = frozenset([node])
-            if alone in tables or not weight:
-                continue
-            size = schema[node].size
-            held = [(schema.cells(names) ** MERGE * size**FAMILY, 1.0) for names in holders[node]]
-            lost = _errors(held, noise, gaussian).at(np.array([share[names] for names in holders[node]])).min()
-            if lost < HOPELESS:
-                continue
-            entry = (float(size ** (MERGE + FAMILY)), 1.0 if structure.parents(node) else 2.0)
-            single = _errors([entry], noise, gaussian)
-            wanted = single.wanted(price / weight)
-            if float(single.at(wanted)[0] + price / weight * wanted[0]) < entry[1] * lost:
-                own[alone] = (weight * entry[1] * entry[0], weight * entry[1])
-        if not own:
-            return share, float(errors.at(shares)[: len(merged)].sum())
-        tables |= own
-
-
-def _errors(entries: Iterable[tuple[float, float]], noise: float, gaussian: bool) -> Error:
-    numerators, weights = np.array(list(entries)).T
-    return Error(weights, noise * numerators / weights, gaussian)
+            holders.setdefault(name, set()).add(names)
+    return holders
 
 
 def maximal(families: Iterable[frozenset[str]]) -> list[frozenset[str]]:
@@ -165,13 +158,8 @@ def maximal(families: Iterable[frozenset[str]]) -> list[frozenset[str]]:
     return result
 
 
-def _merge(
-    structure: Structure, families: Mapping[frozenset[str], float], power: float
-) -> dict[frozenset[str], tuple[float, float]]:
-    """Greedy: while some pair of overlapping tables gains, merge the pair with the largest relative gain.
-
-    Returns the tables, each with the numerator of its cost and the weight of its families.
-    """
+def _merge(structure: Structure, families: Mapping[frozenset[str], float], power: float) -> list[frozenset[str]]:
+    """Greedy: while some pair of overlapping tables gains, merge the pair with the largest relative gain."""
     schema = structure.schema
     tables: dict[int, frozenset[str]] = dict(enumerate(maximal(families)))
     holders: dict[str, set[int]] = {}
@@ -179,12 +167,12 @@ def _merge(
         for name in names:
             holders.setdefault(name, set()).add(index)
     cells = {index: schema.cells(names) for index, names in tables.items()}
-    weights, plain = dict.fromkeys(tables, 0.0), dict.fromkeys(tables, 0.0)
+    weights = dict.fromkeys(tables, 0.0)
     for family in sorted(families, key=sorted):
         inside = set.intersection(*(holders[name] for name in family))
-        home = min(inside, key=lambda index: (cells[index], index))
-        weights[home] += families[family] * schema.cells(family) ** FAMILY
-        plain[home] += families[family]
+        weights[min(inside, key=lambda index: (cells[index], index))] += (
+            families[family] * schema.cells(family) ** FAMILY
+        )
 
     def part(size: int, weight: float) -> float:
         return float((size**MERGE * weight) ** power)
@@ -213,7 +201,7 @@ def _merge(
         new = next(fresh)
         tables[new] = tables[i] | tables[j]
         cells[new] = schema.cells(tables[new])
-        weights[new], plain[new] = weights[i] + weights[j], plain[i] + plain[j]
+        weights[new] = weights[i] + weights[j]
         for old in (i, j):
             for name in tables.pop(old):
                 holders[name].discard(old)
@@ -221,4 +209,4 @@ def _merge(
             holders[name].add(new)
         for other in sorted(neighbours(new)):
             consider(min(new, other), max(new, other))
-    return {names: (cells[index] ** MERGE * weights[index], plain[index]) for index, names in tables.items()}
+    return list(tables.values())
