@@ -135,6 +135,13 @@ def test_large_tables_count_as_less_and_nodes_that_stand_only_in_them_get_their_
     assert share["a",] / share["x",] == pytest.approx(math.sqrt(2 * 100**0.6 / 4**0.6))
 
 
+def test_a_large_table_of_one_node_is_not_counted_twice():
+    """Two nodes of 2,000 and 3,000 states, no arcs: beyond LARGE both count alike."""
+    variables = tuple(Variable(name, tuple(str(k) for k in range(size))) for name, size in (("a", 2000), ("b", 3000)))
+    strategy = planned(Structure(Schema(variables), Dag(("a", "b"), {"a": (), "b": ()})))
+    assert strategy.tables == (("a",), ("b",)) and strategy.shares == pytest.approx((0.5, 0.5))
+
+
 def test_gaussian_noise_only_where_many_tables_share_the_budget():
     assert planned(load_network("asia").structure, 1.0, 1e-6).mechanism == "laplace"
     assert planned(load_network("alarm").structure, 1.0, 1e-6).mechanism == "gaussian"

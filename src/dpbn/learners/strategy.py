@@ -128,7 +128,7 @@ def _of_their_own(
     return {
         frozenset([node]): (1.0 if structure.parents(node) else 2.0) * weight * schema[node].size ** (MERGE + FAMILY)
         for node, weight in matters.items()
-        if min(schema.cells(names) for names in holders[node]) > LARGE
+        if frozenset([node]) not in holders[node] and min(schema.cells(names) for names in holders[node]) > LARGE
     }
 
 
