@@ -6,9 +6,8 @@ every cell of the declared domain, and refuses before drawing whatever would exc
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from threading import RLock
 from typing import Protocol
@@ -17,14 +16,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
-from dpbn.privacy import accounting, gradual
+from dpbn.measurement import (
+    MECHANISMS,
+    Joint,
+    Ladder,
+    Measurement,
+    Names,
+    Request,
+    Sampling,
+    Table,
+    Together,
+    finest,
+    total_loss,
+)
+from dpbn.privacy import accounting, blocks, gradual, joint
 from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.guarantee import Budget, Sensitivity
-from dpbn.privacy.noise import LARGEST_COUNT, Noise, SecureNoise, check_rate, check_scale
+from dpbn.privacy.noise import LARGEST_COUNT, Noise, SecureNoise, check_rate
 
-Names = tuple[str, ...]
-Table = NDArray[np.int64]
-MECHANISMS = ("laplace", "gaussian")
+__all__ = [
+    "MECHANISMS",
+    "CountSource",
+    "Curator",
+    "Gradual",
+    "Joint",
+    "Ladder",
+    "Measurement",
+    "Names",
+    "Request",
+    "Sampling",
+    "Table",
+    "Together",
+    "finest",
+    "total_loss",
+]
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -39,108 +64,6 @@ class CountSource(Protocol):
     def sampled_counts(self, sets: Sequence[Names], keep: Callable[[int], NDArray[np.bool_]]) -> Mapping[Names, Table]:
         """Counts over one Poisson sample: `keep(rows)` says which records are in."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Ask for one noisy table over `names` at `scale`."""
-
-    names: Names
-    scale: float
-    mechanism: str = "laplace"  # or "gaussian"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", _checked_names(self.names))
-        object.__setattr__(self, "scale", check_scale(self.scale))
-        if self.mechanism not in MECHANISMS:
-            raise PrivacyError(f"mechanism must be 'laplace' or 'gaussian', got {self.mechanism!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """Ask for one Laplace table over `names` that can be shown at several `scales`, coarsest first."""
-
-    names: Names
-    scales: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", _checked_names(self.names))
-        object.__setattr__(self, "scales", gradual.check_ladder(self.scales))
-
-
-def _checked_names(names: Names) -> Names:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-        raise PrivacyError(f"names of a table must be distinct strings, got {names!r}")
-    return tuple(names)
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """The measurement was made on a Poisson sample; measurements with one `group` share the sample."""
-
-    rate: Fraction
-    group: str
-
-
-@dataclass(frozen=True, eq=False)
-class Measurement:
-    """One noisy contingency table: all that is known of the data. `loss` is epsilon, or rho if gaussian.
-
-    Measurements with one `ladder` are levels of one gradual release: together they cost the finest one only.
-    """
-
-    names: Names
-    values: Table
-    mechanism: str
-    scale: float
-    loss: float
-    stage: str = ""
-    sampling: Sampling | None = None
-    ladder: str = ""
-
-    def __post_init__(self) -> None:
-        values = np.array(self.values, dtype=np.int64)
-        values.setflags(write=False)
-        object.__setattr__(self, "values", values)
-
-    @property
-    def variance(self) -> float:
-        """Of the noise on one cell. Discrete Laplace with p = e^(-1/s): 2p/(1-p)^2. Gaussian: about s^2."""
-        if self.mechanism == "gaussian":
-            return self.scale**2
-        p = math.exp(-1.0 / self.scale)
-        return 2.0 * p / math.expm1(-1.0 / self.scale) ** 2
-
-
-def finest(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """Of every gradual release its finest level, all else as it is: coarser levels hold no further information."""
-    scales: dict[str, float] = {}
-    for m in measurements:
-        if m.ladder:
-            scales[m.ladder] = min(m.scale, scales.get(m.ladder, math.inf))
-    return tuple(m for m in measurements if not m.ladder or m.scale == scales[m.ladder])
-
-
-def total_loss(measurements: Sequence[Measurement], delta: float = 0.0) -> float:
-    """The epsilon (at this delta) of publishing all `measurements` together, rounded up."""
-    if any(not math.isfinite(m.loss) or m.loss < 0 for m in measurements):
-        raise PrivacyError("the loss of every measurement must be finite and >= 0")
-    direct = [m.loss for m in measurements if m.sampling is None and not m.ladder]
-    groups: dict[Sampling, list[float]] = {}
-    ladders: dict[str, float] = {}
-    for m in measurements:
-        if m.sampling is not None and m.ladder:
-            raise PrivacyError("a gradual release on a sample is not accounted for")
-        if m.sampling is not None:
-            groups.setdefault(m.sampling, []).append(m.loss)
-        elif m.ladder:
-            ladders[m.ladder] = max(m.loss, ladders.get(m.ladder, 0.0))
-    if any(m.mechanism == "gaussian" for m in measurements):
-        if groups or ladders or any(m.mechanism != "gaussian" for m in measurements):
-            raise PrivacyError("Gaussian measurements must not be mixed with Laplace or sampled ones in one release")
-        return accounting.zcdp_epsilon(accounting.add_up(direct), delta)
-    shared = [accounting.amplified(accounting.add_up(losses), s.rate) for s, losses in groups.items()]
-    return accounting.add_up([*direct, *shared, *ladders.values()])
 
 
 class Curator:
@@ -193,29 +116,42 @@ class Curator:
         """Whether sampling may be credited: proved for single rows added or removed only."""
         return self._sensitivity.l1 == 1
 
-    def loss(self, request: Request) -> float:
-        if request.mechanism == "laplace":
+    def loss(self, request: Request | Joint) -> float:
+        """What a request costs: epsilon, or rho if gaussian. Joint noise costs this once for all its tables."""
+        if isinstance(request, Joint) or request.mechanism == "laplace":
             return bridge.laplace_epsilon(request.scale, self._sensitivity.l1)
         return accounting.gaussian_rho(request.scale, self._sensitivity.l2_squared)
 
     def measure(
-        self, requests: Sequence[Request], *, stage: str = "", rate: Fraction = Fraction(1)
+        self, requests: Sequence[Request | Joint], *, stage: str = "", rate: Fraction = Fraction(1)
     ) -> tuple[Measurement, ...]:
-        """Noisy tables for `requests`, on a Poisson sample of the records if `rate` is below 1."""
+        """Noisy tables for `requests`, on a Poisson sample of the records if `rate` is below 1.
+
+        They come in the order asked for; a `Joint` gives one for each of its tables.
+        """
         rate = check_rate(rate)
         if rate == 0:
             raise PrivacyError("a sampling rate must be above 0, got 0")
+        if rate < 1 and any(isinstance(request, Joint) for request in requests):
+            raise PrivacyError(f"joint noise must be drawn for all records, got a sample of rate {rate}")
         with self._lock:
-            tables = self._counts([request.names for request in requests])
+            sets = [names for r in requests for names in (r.tables if isinstance(r, Joint) else (r.names,))]
+            tables = self._counts(sets)
             self._calls += 1
-            blank = [
-                Measurement(r.names, _NOTHING, r.mechanism, r.scale, self.loss(r), stage, self._sampling(r, rate))
-                for r in requests
-            ]
-            self._commit(blank)
+            blank: list[list[Measurement]] = []
+            for index, r in enumerate(requests):
+                loss = self.loss(r)
+                if isinstance(r, Joint):
+                    mark = Together(f"{self._calls}/{index}", r.tables, _joint_sizes(r, tables))
+                    asked = (_NOTHING, "joint", r.scale, loss, stage, None, "", mark)
+                    blank.append([Measurement(names, *asked) for names in r.tables])
+                else:
+                    sampling = self._sampling(r, rate)
+                    blank.append([Measurement(r.names, _NOTHING, r.mechanism, r.scale, loss, stage, sampling)])
+            self._commit([b for each in blank for b in each])
             if rate < 1:
                 tables = self._sampled(tables, rate)
-            return self._show([replace(b, values=self._noisy(tables[b.names], b)) for b in blank])
+            return self._show([made for each in blank for made in self._noisy(each, tables)])
 
     def gradual(self, ladders: Sequence[Ladder], *, stage: str = "") -> Gradual:
         """Show every ladder at its coarsest scale; finer levels can be shown later for the difference in cost."""
@@ -261,9 +197,17 @@ class Curator:
         self._shown += tuple(made)
         return tuple(made)
 
-    def _noisy(self, table: Table, blank: Measurement) -> Table:
-        draw = self._noise.laplace if blank.mechanism == "laplace" else self._noise.gaussian
-        return draw(table, blank.scale)
+    def _noisy(self, blank: Sequence[Measurement], tables: Mapping[Names, Table]) -> list[Measurement]:
+        """The measurements of one request, filled in."""
+        counted = [tables[b.names] for b in blank]
+        if blank[0].mechanism == "joint":
+            names = [b.names for b in blank]
+            noisy = self._noise.joint(blocks.fold(counted, names), blank[0].scale)
+            values = blocks.unfold(noisy, [table.shape for table in counted], names)
+        else:
+            draw = self._noise.laplace if blank[0].mechanism == "laplace" else self._noise.gaussian
+            values = [draw(counted[0], blank[0].scale)]
+        return [replace(b, values=its) for b, its in zip(blank, values, strict=True)]
 
     def _sampling(self, request: Request, rate: Fraction) -> Sampling | None:
         """One group per sample drawn: per call if rows are sampled, per table of the call if tables are thinned."""
@@ -278,6 +222,15 @@ class Curator:
             return {names: _clipped(sampled[names]) for names in tables}
         # an independent sample per table: thin every cell binomially
         return {names: self._noise.thin(table, rate) for names, table in tables.items()}
+
+
+def _joint_sizes(request: Joint, tables: Mapping[Names, Table]) -> tuple[int, ...]:
+    """Cells per block of every table; refused unless all count the same records and their noise can be drawn."""
+    folded = blocks.fold([tables[names] for names in request.tables], request.tables)
+    blocks.check_totals(folded)
+    sizes = tuple(table.shape[1] for table in folded)
+    joint.check_joint(sizes, request.scale, len(folded[0]))
+    return sizes
 
 
 def _clipped(table: Table) -> Table:

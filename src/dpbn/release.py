@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import DpbnError, FormatError, PrivacyError
+from dpbn.claim import check_claim
+from dpbn.errors import DpbnError, FormatError
 from dpbn.files import read_text, write_atomically
 from dpbn.formats import load_network, project_json
-from dpbn.measure import Measurement, Sampling, total_loss
+from dpbn.measure import MECHANISMS, Measurement, Sampling, Together
 from dpbn.network import BayesianNetwork, Structure
-from dpbn.privacy.guarantee import Guarantee, Neighbors, Sensitivity
-from dpbn.privacy.noise import check_scale
+from dpbn.privacy.blocks import common_names
+from dpbn.privacy.guarantee import Guarantee, Neighbors
 from dpbn.support import supports
 
 FORMAT, VERSION = "dpbn-release", 1
@@ -145,8 +146,8 @@ def to_dict(release: Release) -> dict[str, Any]:
 
 
 def _measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
-    sampling = measurement.sampling
-    return {
+    sampling, together = measurement.sampling, measurement.together
+    entry = {
         "names": list(measurement.names),
         "mechanism": measurement.mechanism,
         "scale": measurement.scale,
@@ -156,6 +157,10 @@ def _measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
         "ladder": measurement.ladder,
         "values": measurement.values.tolist(),
     }
+    if together is not None:  # absent elsewhere, so that a release has the id it always had
+        tables = [list(names) for names in together.tables]
+        entry["together"] = {"group": together.group, "tables": tables, "sizes": list(together.sizes)}
+    return entry
 
 
 def from_dict(document: Any) -> Release:
@@ -188,46 +193,8 @@ def from_dict(document: Any) -> Release:
         raise FormatError(f"a release file must follow the schema, got {type(error).__name__}: {reason}") from None
     if document.get("structure_sha256") != found:
         raise FormatError("structure_sha256 of a release must match its structure, got another: the file was edited")
-    _check_claim(release)
+    check_claim(release)
     return release
-
-
-def _check_claim(release: Release) -> None:
-    """Refuse a file whose guarantee claims less than its own measurements cost."""
-    guarantee = release.guarantee
-    try:
-        sensitivity = Sensitivity(guarantee.neighbors, guarantee.max_contributions)
-        for m in release.measurements:
-            _check_loss(m, sensitivity)
-        spent = total_loss(release.measurements, guarantee.delta)
-    except PrivacyError as error:
-        raise FormatError(f"measurements of a release must be ones that can be accounted for: {error}") from None
-    if not spent <= guarantee.epsilon:
-        raise FormatError(
-            f"a release must claim what its measurements cost, epsilon {spent}, got a claim of {guarantee.epsilon}"
-        )
-    if release.private:
-        _check_private(release)
-
-
-def _check_loss(m: Measurement, sensitivity: Sensitivity) -> None:
-    scale = Fraction(check_scale(m.scale))
-    cost = sensitivity.l1 / scale if m.mechanism == "laplace" else sensitivity.l2_squared / (2 * scale**2)
-    if Fraction(m.loss) < cost:  # exact: the privacy maps of OpenDP round up
-        raise FormatError(f"loss of the measurement of {m.names} must be what scale {m.scale} costs, got {m.loss}")
-    if m.sampling is not None and sensitivity.l1 != 1:
-        raise FormatError("sampling must not be credited unless neighbours differ by one row, got more")
-
-
-def _check_private(release: Release) -> None:
-    """A private release has a finite claim, and noisy counts behind every CPT that is not public."""
-    if release.method == "exact" or not math.isfinite(release.guarantee.epsilon):
-        raise FormatError("a private release must have noise and a finite epsilon, got none: the file was edited")
-    measured = [set(m.names) for m in release.measurements]
-    for node in release.structure.nodes:
-        family = set(release.structure.family(node).names)
-        if node not in release.public_nodes and not any(family <= names for names in measured):
-            raise FormatError(f"a private release must hold the measurement behind the CPT of {node!r}, got none")
 
 
 def _guarantee(entry: Any) -> Guarantee:
@@ -249,11 +216,25 @@ def _measurement(structure: Structure, entry: Any) -> Measurement:
     sampling = entry["sampling"]
     if sampling is not None:
         sampling = Sampling(_rate(sampling["rate"]), _text(sampling["group"]))
-    if entry["mechanism"] not in ("laplace", "gaussian"):
-        raise FormatError(f"mechanism must be 'laplace' or 'gaussian', got {entry['mechanism']!r}")
+    if entry["mechanism"] not in (*MECHANISMS, "joint"):
+        raise FormatError(f"mechanism must be 'laplace', 'gaussian' or 'joint', got {entry['mechanism']!r}")
     scale, loss = _number(entry["scale"]), _number(entry["loss"])
-    ladder = _text(entry.get("ladder", ""))
-    return Measurement(names, values, entry["mechanism"], scale, loss, _text(entry["stage"]), sampling, ladder)
+    ladder, stage, together = _text(entry.get("ladder", "")), _text(entry["stage"]), entry.get("together")
+    if together is not None:
+        together = _together(structure, together)
+    return Measurement(names, values, entry["mechanism"], scale, loss, stage, sampling, ladder, together)
+
+
+def _together(structure: Structure, entry: Any) -> Together:
+    """The group of a table with joint noise, if its sizes are those of the schema."""
+    tables = tuple(tuple(_text(name) for name in names) for names in entry["tables"])
+    if len({frozenset(names) for names in tables}) != len(tables) or len(tables) < 2:
+        raise FormatError(f"tables with joint noise must be two or more, all different, got {tables!r:.200}")
+    blocks = structure.schema.cells(common_names(tables))
+    sizes = tuple(structure.schema.cells(names) // blocks for names in tables)
+    if list(sizes) != entry["sizes"]:
+        raise FormatError(f"sizes of tables with joint noise must be {sizes}, got {entry['sizes']!r:.200}")
+    return Together(_text(entry["group"]), tables, sizes)
 
 
 def _rate(value: Any) -> Fraction:

@@ -130,10 +130,16 @@ def _mechanism(release: Release) -> str:
     if not release.measurements:
         return f"No noise was drawn: {method_in_words(release)}."
     kinds = Counter(m.mechanism for m in release.measurements)
-    noise = " and ".join(
-        f"Discrete {kind.capitalize()} noise on every cell of {n}" for kind, n in sorted(kinds.items())
-    )
-    origin = "from OpenDP's exact samplers" if release.private else "from a seeded, insecure generator"
+    groups = len({m.together.group for m in release.measurements if m.together})
+    words = {
+        "laplace": "Discrete Laplace noise on every cell of",
+        "gaussian": "Discrete Gaussian noise on every cell of",
+        "joint": f"Integer noise drawn together for several tables at a time ({groups} group"
+        f"{'s' if groups > 1 else ''}), on every cell of",
+    }
+    noise = " and ".join(f"{words[kind]} {n}" for kind, n in sorted(kinds.items()))
+    exact = "from exact samplers" if "joint" in kinds else "from OpenDP's exact samplers"
+    origin = exact if release.private else "from a seeded, insecure generator"
     return (
         f"{noise} count tables, {origin}; {method_in_words(release)}. The noisy tables are in the file; everything "
         "else was computed from them."

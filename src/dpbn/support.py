@@ -7,7 +7,7 @@ below the noise floor. Nothing here costs budget: it reads published measurement
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpbn.measure import Measurement, finest
 from dpbn.network import Structure
+from dpbn.privacy.blocks import common_names
 
 FLOOR = 2.0  # deviations of the noise on a row
 GOOD, FAIR = 0.02, 0.1  # expected share of probability put in the wrong place
@@ -56,21 +57,33 @@ class Support:
 def row_support(structure: Structure, measurements: Sequence[Measurement], node: str) -> Support | None:
     """Support of `node` from every measured table that holds its family; None if there is none."""
     family = structure.family(node).names
-    weight, table = 0.0, np.zeros(structure.shape(node))
-    for measurement in finest(measurements):
-        if not set(family) <= set(measurement.names):
-            continue
+    weight, wider, table = 0.0, 0.0, np.zeros(structure.shape(node))
+    for measurement in _apart(finest(measurements), family):
         rate = float(measurement.sampling.rate) if measurement.sampling else 1.0
-        folded = structure.schema.cells(measurement.names) // structure.cells(node)
-        precision = rate**2 / (measurement.variance * folded) if measurement.variance else math.inf
+        cell, row = (measurement.summed_variance(names) for names in (family, structure.parents(node)))
+        precision = rate**2 / cell if cell else math.inf
         if not math.isfinite(precision):
             continue
         table += precision * _project(measurement, family) / rate
         weight += precision
+        wider += (row / cell - wider) * (precision / weight)  # weighted mean of how much wider a row's noise is
     if not weight:
         return None
-    deviation, states = math.sqrt(1 / weight), structure.schema[node].size
-    return Support(table.sum(axis=-1) / weight, deviation * math.sqrt(states), deviation, table.size)
+    deviation = math.sqrt(1 / weight)
+    return Support(table.sum(axis=-1) / weight, deviation * math.sqrt(wider), deviation, table.size)
+
+
+def _apart(measurements: Sequence[Measurement], family: Sequence[str]) -> Iterator[Measurement]:
+    """Those that hold `family`; of tables with joint noise that tell the same of it, one."""
+    seen = set()
+    for measurement in measurements:
+        if not set(family) <= set(measurement.names):
+            continue
+        if measurement.together is not None and set(family) <= set(common_names(measurement.together.tables)):
+            if measurement.together.group in seen:
+                continue
+            seen.add(measurement.together.group)
+        yield measurement
 
 
 def _project(measurement: Measurement, names: tuple[str, ...]) -> NDArray[np.float64]:

@@ -1,14 +1,17 @@
 """Integer noise on integer counts. SecureNoise draws from OpenDP; InsecureNoise is for experiments.
 
 Laws: discrete Laplace of scale s has P(k) proportional to exp(-|k|/s); discrete Gaussian of scale s
-has P(k) proportional to exp(-k^2 / (2 s^2)). Every cell handed in gets its own independent draw.
+has P(k) proportional to exp(-k^2 / (2 s^2)). Every cell handed in gets its own independent draw. Noise drawn
+together for several tables has the law in `joint`.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+import random
+import secrets
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
@@ -17,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
+from dpbn.privacy import blocks, joint
 from dpbn.privacy import opendp_bridge as bridge
 
 Counts = NDArray[np.int64]
@@ -38,6 +42,10 @@ class Noise(Protocol):
     def laplace(self, counts: Counts, scale: float) -> Counts: ...
 
     def gaussian(self, counts: Counts, scale: float) -> Counts: ...
+
+    def joint(self, tables: Sequence[Counts], scale: float) -> list[Counts]:
+        """Tables (blocks, cells) of the same records, with noise drawn together: it costs what one table would."""
+        ...
 
     def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
         """One independent Bernoulli(rate) per row, exactly."""
@@ -80,6 +88,26 @@ class SecureNoise:
     def gaussian(self, counts: Counts, scale: float) -> Counts:
         return bridge.add_discrete_gaussian(_check_counts(counts), check_scale(scale))
 
+    def joint(self, tables: Sequence[Counts], scale: float) -> list[Counts]:
+        return _with_joint(tables, scale, self)
+
+    def below(self, bounds: Counts) -> Counts:
+        """One uniform whole number in 0..bound-1 per bound: as many random bits as it needs, until they are below."""
+        result = np.zeros(bounds.size, dtype=np.int64)
+        active, largest = np.arange(bounds.size), (bounds.ravel() - 1).astype(np.uint64)
+        mask = largest.copy()
+        for shift in (1, 2, 4, 8, 16, 32):  # every bit below the highest one
+            mask |= mask >> np.uint64(shift)
+        while active.size:
+            drawn = np.frombuffer(os.urandom(8 * active.size), dtype=np.uint64) & mask[active]
+            fits = drawn <= largest[active]
+            result[active[fits]] = drawn[fits].astype(np.int64)
+            active = active[~fits]
+        return result.reshape(bounds.shape)
+
+    def long_below(self, bound: int) -> int:
+        return secrets.randbelow(bound)
+
     def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
         if rows <= _FEW:
             bits = _bernoulli_bits(rows, check_rate(rate))
@@ -103,6 +131,12 @@ class SecureNoise:
             ones = _BITS_SET[bits.view(np.uint8)].reshape(-1, 8).sum(axis=1, dtype=np.int64)
             np.add.at(thinned, cells, np.add.reduceat(ones, ends - words))
         return thinned.reshape(counts.shape)
+
+
+def _with_joint(tables: Sequence[Counts], scale: float, chance: joint.Chance) -> list[Counts]:
+    blocks.check_totals([_check_counts(table) for table in tables])
+    drawn = joint.draw([table.shape[1] for table in tables], check_scale(scale), len(tables[0]), chance)
+    return [table + noise for table, noise in zip(tables, drawn, strict=True)]
 
 
 def _batches(flat: Counts) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -179,6 +213,7 @@ class InsecureNoise:
 
     def __init__(self, seed: int | None = None):
         self._generator = np.random.default_rng(seed)
+        self._integers = random.Random(0)  # of any length; seeded anew from the generator for every joint draw
 
     def laplace(self, counts: Counts, scale: float) -> Counts:
         success = -math.expm1(-1.0 / check_scale(scale))
@@ -192,6 +227,16 @@ class InsecureNoise:
         cumulative = _gaussian_table(float(scale))
         half = cumulative.size // 2
         return _check_counts(counts) + np.searchsorted(cumulative, self._generator.random(counts.shape)) - half
+
+    def joint(self, tables: Sequence[Counts], scale: float) -> list[Counts]:
+        self._integers = random.Random(int(self._generator.integers(2**63)))
+        return _with_joint(tables, scale, self)
+
+    def below(self, bounds: Counts) -> Counts:
+        return self._generator.integers(bounds)
+
+    def long_below(self, bound: int) -> int:
+        return self._integers.randrange(bound)
 
     def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
         return self._generator.random(rows) < float(check_rate(rate))

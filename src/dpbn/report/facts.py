@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbn.measure import Measurement
 from dpbn.release import Release, structure_hash
 from dpbn.statement import points, summary
 from dpbn.support import Support, supports
@@ -104,12 +105,13 @@ def privacy_document(facts: Facts) -> dict[str, Any]:
         "tables": [
             {
                 "names": list(m.names),
-                "mechanism": f"discrete {m.mechanism}",
+                "mechanism": _mechanism(m),
                 "scale": m.scale,
                 "loss": m.loss,
                 "loss_kind": "rho" if m.mechanism == "gaussian" else "epsilon",
                 "stage": m.stage,
                 "sampling_rate": str(m.sampling.rate) if m.sampling else None,
+                "noise_group": m.together.group if m.together else None,
             }
             for m in release.measurements
         ],
@@ -119,3 +121,9 @@ def privacy_document(facts: Facts) -> dict[str, Any]:
         "structure_sha256": structure_hash(release.structure),
         "library": release.library,
     }
+
+
+def _mechanism(measurement: Measurement) -> str:
+    if measurement.together is None:
+        return f"discrete {measurement.mechanism}"
+    return f"noise drawn together for {len(measurement.together.tables)} tables, which cost this loss once"

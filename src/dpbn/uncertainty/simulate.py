@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpbn.measure import Measurement, finest
 from dpbn.network import BayesianNetwork
+from dpbn.privacy import blocks
 from dpbn.privacy.noise import InsecureNoise
 from dpbn.sampling import sample_codes
 
@@ -19,8 +20,10 @@ def estimated_rows(measurements: Sequence[Measurement]) -> float:
     """The number of rows, from the noisy totals of all tables, weighted by inverse variance; at least 1."""
     shown = finest(measurements)
     whole = [m for m in shown if m.sampling is None] or shown
-    weights = np.array([1.0 / (m.values.size * max(m.variance, 1e-12)) for m in whole])
-    totals = np.array([float(m.values.sum()) / float(m.sampling.rate if m.sampling else 1) for m in whole])
+    # tables with joint noise have one total
+    used = list({m.together.group if m.together else index: m for index, m in enumerate(whole)}.values())
+    weights = np.array([1.0 / max(m.summed_variance(()), 1e-12) for m in used])
+    totals = np.array([float(m.values.sum()) / float(m.sampling.rate if m.sampling else 1) for m in used])
     return max(1.0, float(np.sum(weights * totals) / np.sum(weights)))
 
 
@@ -46,10 +49,22 @@ def simulated_counts(network: BayesianNetwork, rows: int, tables: Sequence[tuple
 def simulated_noise(counts: Sequence[Counts], measurements: Sequence[Measurement], seed: int) -> list[Counts]:
     """The noise (and the thinning, if the table was measured on a sample) of `measurements`, drawn afresh."""
     noise = InsecureNoise(seed)
-    noisy = []
-    for table, m in zip(counts, measurements, strict=True):
+    noisy: list[Counts] = []
+    groups: dict[str, list[int]] = {}
+    for index, (table, m) in enumerate(zip(counts, measurements, strict=True)):
+        if m.together is not None:
+            groups.setdefault(m.together.group, []).append(index)
+            noisy.append(table)
+            continue
         kept = table if m.sampling is None else noise.thin(table, m.sampling.rate)
         noisy.append((noise.laplace if m.mechanism == "laplace" else noise.gaussian)(kept, m.scale))
+    for its in groups.values():
+        names = [measurements[index].names for index in its]
+        # drawn by itself and added: counts scaled up to many rows are rounded, so their totals may differ by a few
+        empty = blocks.fold([np.zeros_like(counts[index]) for index in its], names)
+        drawn = noise.joint(empty, measurements[its[0]].scale)
+        for index, added in zip(its, blocks.unfold(drawn, [counts[i].shape for i in its], names), strict=True):
+            noisy[index] = counts[index] + added
     return noisy
 
 

@@ -1,0 +1,68 @@
+"""Whether a release claims what it must: the total is computed again from its own measurements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dpbn.errors import FormatError, PrivacyError
+from dpbn.measure import Measurement, total_loss
+from dpbn.privacy import blocks, joint
+from dpbn.privacy.guarantee import Sensitivity
+from dpbn.privacy.noise import check_scale
+
+if TYPE_CHECKING:
+    from dpbn.release import Release
+
+
+def check_claim(release: Release) -> None:
+    """Refuse a file whose guarantee claims less than its own measurements cost."""
+    guarantee = release.guarantee
+    try:
+        sensitivity = Sensitivity(guarantee.neighbors, guarantee.max_contributions)
+        for m in release.measurements:
+            _check_loss(m, sensitivity)
+        _check_joint(release.measurements)
+        spent = total_loss(release.measurements, guarantee.delta)
+    except PrivacyError as error:
+        raise FormatError(f"measurements of a release must be ones that can be accounted for: {error}") from None
+    if not spent <= guarantee.epsilon:
+        raise FormatError(
+            f"a release must claim what its measurements cost, epsilon {spent}, got a claim of {guarantee.epsilon}"
+        )
+    if release.private:
+        _check_private(release)
+
+
+def _check_loss(m: Measurement, sensitivity: Sensitivity) -> None:
+    scale = Fraction(check_scale(m.scale))
+    cost = sensitivity.l1 / scale if m.mechanism != "gaussian" else sensitivity.l2_squared / (2 * scale**2)
+    if Fraction(m.loss) < cost:  # exact: the privacy maps of OpenDP round up
+        raise FormatError(f"loss of the measurement of {m.names} must be what scale {m.scale} costs, got {m.loss}")
+    if m.sampling is not None and sensitivity.l1 != 1:
+        raise FormatError("sampling must not be credited unless neighbours differ by one row, got more")
+
+
+def _check_joint(measurements: Sequence[Measurement]) -> None:
+    """Tables said to have joint noise must have equal totals: noise drawn apart would cost more, and shows."""
+    groups: dict[str, list[Measurement]] = {}
+    for m in measurements:
+        if m.together is not None:
+            groups.setdefault(m.together.group, []).append(m)
+    for found in groups.values():
+        folded = blocks.fold([m.values for m in found], [m.names for m in found])
+        blocks.check_totals(folded)
+        joint.check_joint([table.shape[1] for table in folded], found[0].scale, len(folded[0]))
+
+
+def _check_private(release: Release) -> None:
+    """A private release has a finite claim, and noisy counts behind every CPT that is not public."""
+    if release.method == "exact" or not math.isfinite(release.guarantee.epsilon):
+        raise FormatError("a private release must have noise and a finite epsilon, got none: the file was edited")
+    measured = [set(m.names) for m in release.measurements]
+    for node in release.structure.nodes:
+        family = set(release.structure.family(node).names)
+        if node not in release.public_nodes and not any(family <= names for names in measured):
+            raise FormatError(f"a private release must hold the measurement behind the CPT of {node!r}, got none")

@@ -1,0 +1,185 @@
+"""What is asked of the privacy boundary, what comes out of it, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.errors import PrivacyError
+from dpbn.privacy import accounting, blocks, gradual, joint
+from dpbn.privacy.noise import check_scale
+
+Names = tuple[str, ...]
+Table = NDArray[np.int64]
+MECHANISMS = ("laplace", "gaussian")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Ask for one noisy table over `names` at `scale`."""
+
+    names: Names
+    scale: float
+    mechanism: str = "laplace"  # or "gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _checked_names(self.names))
+        object.__setattr__(self, "scale", check_scale(self.scale))
+        if self.mechanism not in MECHANISMS:
+            raise PrivacyError(f"mechanism must be 'laplace' or 'gaussian', got {self.mechanism!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Ask for one Laplace table over `names` that can be shown at several `scales`, coarsest first."""
+
+    names: Names
+    scales: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _checked_names(self.names))
+        object.__setattr__(self, "scales", gradual.check_ladder(self.scales))
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Ask for several noisy tables at once, with noise drawn together: all of them cost what one would at `scale`."""
+
+    tables: tuple[Names, ...]
+    scale: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", tuple(_checked_names(names) for names in self.tables))
+        object.__setattr__(self, "scale", check_scale(self.scale))
+        if len(self.tables) < 2 or len({frozenset(names) for names in self.tables}) < len(self.tables):
+            raise PrivacyError(f"tables with joint noise must be two or more, all different, got {self.tables!r}")
+
+
+def _checked_names(names: Names) -> Names:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        raise PrivacyError(f"names of a table must be distinct strings, got {names!r}")
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """The measurement was made on a Poisson sample; measurements with one `group` share the sample."""
+
+    rate: Fraction
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The noise was drawn together for these tables; they share `group`, and cost once.
+
+    `sizes` says how many cells each of them has for every cell of the names common to all.
+    """
+
+    group: str
+    tables: tuple[Names, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One noisy contingency table: all that is known of the data. `loss` is epsilon, or rho if gaussian.
+
+    Measurements with one `ladder` are levels of one gradual release: together they cost the finest one only.
+    Those with one `together` have joint noise: together they cost what each of them states.
+    """
+
+    names: Names
+    values: Table
+    mechanism: str
+    scale: float
+    loss: float
+    stage: str = ""
+    sampling: Sampling | None = None
+    ladder: str = ""
+    together: Together | None = None
+
+    def __post_init__(self) -> None:
+        values = np.array(self.values, dtype=np.int64)
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise on one cell. Discrete Laplace with p = e^(-1/s): 2p/(1-p)^2. Gaussian: about s^2."""
+        if self.mechanism == "gaussian":
+            return self.scale**2
+        if self.together is not None:
+            cells = joint.moments(self.together.sizes, self.scale)[1]
+            return cells[self.together.tables.index(self.names)]
+        p = math.exp(-1.0 / self.scale)
+        return 2.0 * p / math.expm1(-1.0 / self.scale) ** 2
+
+    def summed_variance(self, names: Sequence[str]) -> float:
+        """Of the noise on one cell of this table summed down to `names` (some of its own, in any order)."""
+        sizes = dict(zip(self.names, self.values.shape, strict=True))
+        dropped = math.prod(size for name, size in sizes.items() if name not in names)
+        if self.together is None:
+            return dropped * self.variance
+        place = self.together.tables.index(self.names)
+        total, cells = joint.moments(self.together.sizes, self.scale)
+        cell, size = cells[place], self.together.sizes[place]
+        common = blocks.common_names(self.together.tables)
+        apart = math.prod(sizes[name] for name in common if name not in names)  # blocks are independent
+        within = dropped // apart
+        # cells of a block are alike, and all of them sum to the total
+        covariance = (total - size * cell) / (size * (size - 1)) if size > 1 else 0.0
+        return apart * within * (cell + (within - 1) * covariance)
+
+
+def finest(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """Of every gradual release its finest level, all else as it is: coarser levels hold no further information."""
+    scales: dict[str, float] = {}
+    for m in measurements:
+        if m.ladder:
+            scales[m.ladder] = min(m.scale, scales.get(m.ladder, math.inf))
+    return tuple(m for m in measurements if not m.ladder or m.scale == scales[m.ladder])
+
+
+def total_loss(measurements: Sequence[Measurement], delta: float = 0.0) -> float:
+    """The epsilon (at this delta) of publishing all `measurements` together, rounded up."""
+    if any(not math.isfinite(m.loss) or m.loss < 0 for m in measurements):
+        raise PrivacyError("the loss of every measurement must be finite and >= 0")
+    direct = [m.loss for m in measurements if m.sampling is None and not m.ladder and m.together is None]
+    together = _joint_losses(measurements)
+    groups: dict[Sampling, list[float]] = {}
+    ladders: dict[str, float] = {}
+    for m in measurements:
+        if m.sampling is not None and m.ladder:
+            raise PrivacyError("a gradual release on a sample is not accounted for")
+        if m.sampling is not None:
+            groups.setdefault(m.sampling, []).append(m.loss)
+        elif m.ladder:
+            ladders[m.ladder] = max(m.loss, ladders.get(m.ladder, 0.0))
+    if any(m.mechanism == "gaussian" for m in measurements):
+        if groups or ladders or together or any(m.mechanism != "gaussian" for m in measurements):
+            raise PrivacyError("Gaussian measurements must not be mixed with Laplace or sampled ones in one release")
+        return accounting.zcdp_epsilon(accounting.add_up(direct), delta)
+    shared = [accounting.amplified(accounting.add_up(losses), s.rate) for s, losses in groups.items()]
+    return accounting.add_up([*direct, *shared, *ladders.values(), *together])
+
+
+def _joint_losses(measurements: Sequence[Measurement]) -> list[float]:
+    """What each group with joint noise costs, once: refused unless it is whole and its tables agree."""
+    groups: dict[str, list[Measurement]] = {}
+    for m in measurements:
+        if (m.mechanism == "joint") != (m.together is not None) or (m.together and (m.sampling or m.ladder)):
+            raise PrivacyError("joint noise must come with its group, without sampling and without gradual release")
+        if m.together is not None:
+            groups.setdefault(m.together.group, []).append(m)
+    for found in groups.values():
+        first = found[0]
+        whole = first.together is not None and sorted(m.names for m in found) == sorted(first.together.tables)
+        if not whole or any((m.together, m.scale) != (first.together, first.scale) for m in found):
+            raise PrivacyError("a group of tables with joint noise must hold each of them once, at one scale")
+    return [max(m.loss for m in found) for found in groups.values()]
