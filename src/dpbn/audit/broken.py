@@ -8,8 +8,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpbn.audit.subjects import FAMILY, ONE_MORE, REPLACED, ROWS, STRUCTURE, Matrix, Subject, whole_learn
+from dpbn.audit.subjects import (
+    FAMILIES,
+    FAMILY,
+    ONE_MORE,
+    ONE_MORE_TRIPLE,
+    REPLACED,
+    ROWS,
+    STRUCTURE,
+    THREE,
+    TRIPLES,
+    Matrix,
+    Subject,
+    whole_learn,
+)
 from dpbn.data import open_source
+from dpbn.measure import Names
+from dpbn.network import Structure
 from dpbn.privacy import accounting, gradual
 from dpbn.privacy.noise import Counts, InsecureNoise, SecureNoise
 
@@ -69,6 +84,13 @@ def broken_subjects(seed: int = 0, epsilon: float = 1.0) -> list[Subject]:
     def independent_levels(table: pd.DataFrame, runs: int) -> Matrix:
         return np.hstack([noisy(table, runs, 0.5 * epsilon), noisy(table, runs)])
 
+    def drawn_apart(table: pd.DataFrame, runs: int) -> Matrix:
+        return noise.laplace(np.hstack([_tiled(table, runs, names, THREE) for names in FAMILIES]), 1 / epsilon)
+
+    def joint_half_scale(table: pd.DataFrame, runs: int) -> Matrix:
+        counts = [_tiled(table, runs, names, THREE).reshape(-1, 2) for names in FAMILIES]  # a block per value of a
+        return np.hstack([noisy.reshape(runs, -1) for noisy in noise.joint(counts, 0.5 / epsilon)])
+
     return [
         Subject("epsilon x 1.05", lambda t, n: noisy(t, n, 1.05 * epsilon), epsilon),
         Subject("epsilon x 1.1", lambda t, n: noisy(t, n, 1.1 * epsilon), epsilon),
@@ -85,10 +107,14 @@ def broken_subjects(seed: int = 0, epsilon: float = 1.0) -> list[Subject]:
         Subject("amplification with the coin inverted", coin_inverted, epsilon),
         Subject("amplification claimed for rows not sampled", not_sampled, epsilon),
         Subject("exact n in the release", with_exact_n, epsilon),
+        Subject("joint noise drawn apart for every table", drawn_apart, epsilon, 0.0, TRIPLES, ONE_MORE_TRIPLE),
+        Subject("joint noise, half the scale", joint_half_scale, epsilon, 0.0, TRIPLES, ONE_MORE_TRIPLE),
     ]
 
 
-def _tiled(table: pd.DataFrame, runs: int) -> NDArray[np.int64]:
-    """The true counts of the family, once per run."""
-    counts = open_source(table, STRUCTURE).counts([FAMILY])[FAMILY].astype(np.int64)
+def _tiled(
+    table: pd.DataFrame, runs: int, names: Names = FAMILY, structure: Structure = STRUCTURE
+) -> NDArray[np.int64]:
+    """The true counts over `names`, once per run."""
+    counts = open_source(table, structure).counts([names])[names].astype(np.int64)
     return np.tile(counts.ravel(), (runs, 1))

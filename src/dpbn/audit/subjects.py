@@ -24,7 +24,7 @@ from dpbn.learners.procedure1 import node_tables
 from dpbn.learners.strategy import plan_tables
 from dpbn.learners.uniform import equal_shares
 from dpbn.learning import learn
-from dpbn.measure import Curator, Ladder, Names, Request, Table
+from dpbn.measure import Curator, Joint, Ladder, Names, Request, Table
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Neighbors, Sensitivity
@@ -36,6 +36,12 @@ ROWS = pd.DataFrame({"a": ["0", "0", "1"], "b": ["0", "1", "0"]})
 ONE_MORE = pd.concat([ROWS, pd.DataFrame({"a": ["1"], "b": ["1"]})], ignore_index=True)  # fills an empty cell
 REPLACED = pd.DataFrame({"a": ["0", "0", "1"], "b": ["0", "1", "1"]})
 APART = Structure(STRUCTURE.schema, Dag(FAMILY, {}))  # two tables to the planner: where to refine depends on the data
+THREE = Structure(  # a -> b, a -> c
+    Schema(tuple(Variable(name, ("0", "1")) for name in "abc")), Dag(("a", "b", "c"), {"b": ("a",), "c": ("a",)})
+)
+TRIPLES = ROWS.assign(c=["0", "1", "1"])
+ONE_MORE_TRIPLE = ONE_MORE.assign(c=["0", "1", "1", "0"])  # fills an empty cell of every pair with a
+FAMILIES: tuple[Names, ...] = (("a", "b"), ("a", "c"))
 _BATCH = 500
 
 Matrix = NDArray[Any]
@@ -68,7 +74,9 @@ def independent(count: int) -> tuple[Structure, pd.DataFrame, pd.DataFrame]:
 def clean_subjects(epsilon: float = 1.0) -> list[Subject]:
     """Measurements of every kind, all with SecureNoise."""
     half = Fraction(1, 2)
-    family = [Request(FAMILY, accounting.laplace_scale(epsilon, 1))]
+    scale = accounting.laplace_scale(epsilon, 1)
+    family, families = [Request(FAMILY, scale)], [Joint(FAMILIES, scale)]
+    triples = {"table": TRIPLES, "neighbour": ONE_MORE_TRIPLE}
     return [
         Subject("one family, Laplace", _family(epsilon, Sensitivity()), epsilon),
         Subject("one family, Laplace, in slices", sliced(STRUCTURE, family, Budget(epsilon)), epsilon),
@@ -78,6 +86,13 @@ def clean_subjects(epsilon: float = 1.0) -> list[Subject]:
         Subject("two tables at half the budget", _together(_two_requests(epsilon), epsilon), epsilon),
         Subject("tables of uniform", _together(_uniform_requests(epsilon), epsilon), epsilon),
         Subject("coarse, then refined", _refined(epsilon), epsilon),
+        Subject("joint noise, in slices", sliced(THREE, families, Budget(epsilon)), epsilon, **triples),
+        Subject(
+            "joint noise, no common variable",
+            _together([Joint((("b",), ("c",)), scale)], epsilon, THREE),
+            epsilon,
+            **triples,
+        ),
     ]
 
 
@@ -119,7 +134,7 @@ def _family(epsilon: float, sensitivity: Sensitivity, rate: Fraction = Fraction(
     return draws
 
 
-def sliced(structure: Structure, asked: Sequence[Request], budget: Budget) -> Draws:
+def sliced(structure: Structure, asked: Sequence[Request | Joint], budget: Budget) -> Draws:
     """Releases of `asked`, _BATCH to a call: a public variable more says to which release a row belongs.
 
     The larger table holds `table` once per value of that variable. Every slice of its noisy tables is a release of
@@ -127,7 +142,12 @@ def sliced(structure: Structure, asked: Sequence[Request], budget: Budget) -> Dr
     """
     variables = (Variable("slice", tuple(map(str, range(_BATCH)))), *structure.schema)
     wide = Structure(Schema(variables), Dag(tuple(v.name for v in variables), {}))
-    wider = [Request(("slice", *request.names), request.scale, request.mechanism) for request in asked]
+    wider = [
+        Joint(tuple(("slice", *names) for names in request.tables), request.scale)
+        if isinstance(request, Joint)
+        else Request(("slice", *request.names), request.scale, request.mechanism)
+        for request in asked
+    ]
 
     def draws(table: pd.DataFrame, runs: int) -> Matrix:
         copies = pd.concat([table.assign(slice=str(index)) for index in range(_BATCH)], ignore_index=True)
@@ -160,11 +180,11 @@ def _uniform_requests(epsilon: float) -> list[Request]:
     ]
 
 
-def _together(asked: Sequence[Request], epsilon: float) -> Draws:
+def _together(asked: Sequence[Request | Joint], epsilon: float, structure: Structure = STRUCTURE) -> Draws:
     """All of `asked` in one call within `epsilon`: one release."""
 
     def draws(table: pd.DataFrame, runs: int) -> Matrix:
-        source = open_source(table, STRUCTURE)
+        source = open_source(table, structure)
         rows = []
         for _ in range(runs):
             made = Curator(source, SecureNoise(), Budget(epsilon), Sensitivity()).measure(asked)
