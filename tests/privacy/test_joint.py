@@ -484,13 +484,22 @@ def test_edited_files_are_refused(edit):
 
 def test_noise_is_redrawn_group_by_group():
     measurements = released(50.0).measurements
-    counts = [np.full((400, *m.values.shape), 1000, dtype=np.int64) for m in measurements]
+    counts = [np.full((400, *m.values.shape), 12_000 // m.values.size, dtype=np.int64) for m in measurements]
     noisy = simulated_noise(counts, measurements, 0)
-    moved = [table - 1000 for table in noisy]
+    moved = [table - count for table, count in zip(noisy, counts, strict=True)]
     assert (moved[0] == moved[1].sum(axis=-1)).all() and (moved[0] == moved[2].sum(axis=-1)).all()
     for noise, m in zip(moved, measurements, strict=True):
         assert noise.var() == pytest.approx(m.variance, rel=0.25)
     assert all((a == b).all() for a, b in zip(noisy, simulated_noise(counts, measurements, 0), strict=True))
+
+
+def test_replicates_of_many_rows_have_equal_totals_too():
+    """Their counts are scaled up and rounded table by table; real tables of a group always agree."""
+    measurements = released(5.0).measurements[:3]
+    counts = [np.full((30, *m.values.shape), 100_000 // m.values.size, dtype=np.int64) for m in measurements]
+    noisy = simulated_noise([counts[0], counts[1] + 1, counts[2] - 2], measurements, 1)
+    assert (noisy[0] == noisy[1].sum(axis=-1)).all() and (noisy[0] == noisy[2].sum(axis=-1)).all()
+    assert abs(noisy[0].mean() - 50_000) < 30
 
 
 def test_rows_are_estimated_from_one_total_per_group():

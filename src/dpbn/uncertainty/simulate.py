@@ -59,13 +59,20 @@ def simulated_noise(counts: Sequence[Counts], measurements: Sequence[Measurement
         kept = table if m.sampling is None else noise.thin(table, m.sampling.rate)
         noisy.append((noise.laplace if m.mechanism == "laplace" else noise.gaussian)(kept, m.scale))
     for its in groups.values():
-        names = [measurements[index].names for index in its]
-        # drawn by itself and added: counts scaled up to many rows are rounded, so their totals may differ by a few
-        empty = blocks.fold([np.zeros_like(counts[index]) for index in its], names)
-        drawn = noise.joint(empty, measurements[its[0]].scale)
-        for index, added in zip(its, blocks.unfold(drawn, [counts[i].shape for i in its], names), strict=True):
-            noisy[index] = counts[index] + added
+        names, shapes = [measurements[index].names for index in its], [counts[index].shape for index in its]
+        folded = _evened(blocks.fold([counts[index] for index in its], names))
+        drawn = blocks.unfold(noise.joint(folded, measurements[its[0]].scale), shapes, names)
+        for index, table in zip(its, drawn, strict=True):
+            noisy[index] = table
     return noisy
+
+
+def _evened(folded: Sequence[Counts]) -> list[Counts]:
+    """Tables (blocks, cells) with the totals of the first: counts scaled up to many rows were rounded one by one."""
+    totals, evened = folded[0].sum(axis=1), [table.copy() for table in folded]
+    for table in evened:
+        table[np.arange(len(table)), table.argmax(axis=1)] += totals - table.sum(axis=1)
+    return evened
 
 
 class SyntheticSource:
