@@ -234,7 +234,8 @@ def _joint_sizes(request: Joint, tables: Mapping[Names, Table]) -> tuple[int, ..
 
 
 def _clipped(table: Table) -> Table:
-    return np.clip(np.ascontiguousarray(table, dtype=np.int64), 0, LARGEST_COUNT)
+    clipped = np.clip(np.ascontiguousarray(table, dtype=np.int64), 0, LARGEST_COUNT)
+    return clipped.reshape(np.shape(table))  # a total has no axes
 
 
 class Gradual:

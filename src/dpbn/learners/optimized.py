@@ -7,24 +7,27 @@ shares of rho. All that follows is a function of the noisy tables and of public 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError
 from dpbn.learners.estimate import estimate
+from dpbn.learners.groups import plan_groups
 from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
 from dpbn.learners.strategy import Strategy, plan_tables
-from dpbn.measure import Curator, Measurement, Request
+from dpbn.measure import Curator, Joint, Measurement, Request
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.workload import Workload
 
 Array = NDArray[np.float64]
+
+COUNT = 0.01  # part of epsilon that counts the rows before the tables are chosen
 
 
 def learn_optimized(
@@ -48,7 +51,9 @@ def learn_optimized(
         return Learned(dict(public_cpts), {})
     weights = influences(structure, workload) if workload else None
     strategy = plan_tables(structure, curator.budget, curator.sensitivity, public_cpts, weights)
-    if stage_one is None:
+    if stage_one is None and strategy.mechanism == "laplace":
+        measurements = measure_groups(structure, curator, public_cpts, weights)
+    elif stage_one is None:
         measurements = curator.measure(requests(strategy, curator.budget, curator.sensitivity), stage="all")
     else:
         measurements = measure_in_stages(
@@ -56,6 +61,22 @@ def learn_optimized(
         )
     cpts = estimate(structure, measurements, prior=prior, public_cpts=public_cpts)
     return Learned(cpts, allocation(structure, measurements), details(measurements))
+
+
+def measure_groups(
+    structure: Structure, curator: Curator, public: Iterable[str], weights: Mapping[str, float] | None
+) -> tuple[Measurement, ...]:
+    """Count the rows with a small part of epsilon, then measure the tables that pay at that number of rows."""
+    epsilon, l1 = curator.budget.epsilon, curator.sensitivity.l1
+    first, rest = accounting.split(epsilon, [COUNT, 1.0 - COUNT])
+    (count,) = curator.measure([Request((), accounting.laplace_scale(first, l1))], stage="count")
+    rows = max(float(count.values.item()), 1.0)
+    plan = plan_groups(structure, rows * epsilon / l1, public, weights)
+    asked: list[Request | Joint] = []
+    for group, share in zip(plan.groups, accounting.split(rest, plan.shares), strict=True):
+        scale = accounting.laplace_scale(share, l1)
+        asked.append(Request(group[0], scale) if len(group) == 1 else Joint(group, scale))
+    return (count, *curator.measure(asked, stage="tables"))
 
 
 def requests(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> list[Request]:

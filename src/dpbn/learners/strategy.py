@@ -21,11 +21,14 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from dpbn.measure import Names
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Sensitivity
+
+Key = TypeVar("Key")
 
 MERGE = 0.35
 FAMILY = 0.25
@@ -84,15 +87,10 @@ def _strategy(
     noise: float,
 ) -> Strategy:
     schema = structure.schema
-    known = set(public)
-    matters = {node: 1.0 if weights is None else weights[node] for node in structure.nodes if node not in known}
-    families: dict[frozenset[str], float] = {}
-    for node, weight in matters.items():
-        family = frozenset(structure.family(node).names)
-        families[family] = families.get(family, 0.0) + weight
+    matters, families = family_weights(structure, public, weights)
     power = POWERS[mechanism]
-    costs = _costs(structure, _merge(structure, families, power), families)
-    costs |= _of_their_own(structure, costs, matters)
+    costs = table_costs(structure, merged(structure, families, power, MERGE), families)
+    costs |= of_their_own(structure, costs, matters)
     tables = sorted(tuple(sorted(names, key=schema.position)) for names in costs)
     parts = [costs[frozenset(names)] ** power for names in tables]
     whole = math.fsum(parts)
@@ -105,12 +103,25 @@ def _strategy(
     )
 
 
-def _costs(
+def family_weights(
+    structure: Structure, public: Iterable[str], weights: Mapping[str, float] | None
+) -> tuple[dict[str, float], dict[frozenset[str], float]]:
+    """How much each node that is not public matters, and each family: nodes may share one."""
+    known = set(public)
+    matters = {node: 1.0 if weights is None else weights[node] for node in structure.nodes if node not in known}
+    families: dict[frozenset[str], float] = {}
+    for node, weight in matters.items():
+        family = frozenset(structure.family(node).names)
+        families[family] = families.get(family, 0.0) + weight
+    return matters, families
+
+
+def table_costs(
     structure: Structure, tables: Iterable[frozenset[str]], families: Mapping[frozenset[str], float]
 ) -> dict[frozenset[str], float]:
     """The numerator of every table's cost, each family counted where the table is smallest."""
     cells = {names: structure.schema.cells(names) for names in sorted(tables, key=sorted)}
-    holders = _holders(cells)
+    holders = holders_of({names: names for names in cells})
     weights = dict.fromkeys(cells, 0.0)
     for family, weight in families.items():
         inside = set.intersection(*(holders[name] for name in family))
@@ -119,12 +130,12 @@ def _costs(
     return {names: _counted(size) ** MERGE * weights[names] for names, size in cells.items()}
 
 
-def _of_their_own(
+def of_their_own(
     structure: Structure, tables: Iterable[frozenset[str]], matters: Mapping[str, float]
 ) -> dict[frozenset[str], float]:
     """Tables for nodes that stand in large tables only, with their costs: as a margin, and as a family if a root."""
     schema = structure.schema
-    holders = _holders(tables)
+    holders = holders_of({names: names for names in tables})
     return {
         frozenset([node]): (1.0 if structure.parents(node) else 2.0) * weight * schema[node].size ** (MERGE + FAMILY)
         for node, weight in matters.items()
@@ -136,12 +147,12 @@ def _counted(cells: int) -> int:
     return min(cells, LARGE)
 
 
-def _holders(tables: Iterable[frozenset[str]]) -> dict[str, set[frozenset[str]]]:
-    """Per name the tables that contain it."""
-    holders: dict[str, set[frozenset[str]]] = {}
-    for names in tables:
+def holders_of(tables: Mapping[Key, Iterable[str]]) -> dict[str, set[Key]]:
+    """Per name the keys of the tables that contain it."""
+    holders: dict[str, set[Key]] = {}
+    for key, names in tables.items():
         for name in names:
-            holders.setdefault(name, set()).add(names)
+            holders.setdefault(name, set()).add(key)
     return holders
 
 
@@ -158,14 +169,13 @@ def maximal(families: Iterable[frozenset[str]]) -> list[frozenset[str]]:
     return result
 
 
-def _merge(structure: Structure, families: Mapping[frozenset[str], float], power: float) -> list[frozenset[str]]:
+def merged(
+    structure: Structure, families: Mapping[frozenset[str], float], power: float, exponent: float
+) -> list[frozenset[str]]:
     """Greedy: while some pair of overlapping tables gains, merge the pair with the largest relative gain."""
     schema = structure.schema
     tables: dict[int, frozenset[str]] = dict(enumerate(maximal(families)))
-    holders: dict[str, set[int]] = {}
-    for index, names in tables.items():
-        for name in names:
-            holders.setdefault(name, set()).add(index)
+    holders = holders_of(tables)
     cells = {index: schema.cells(names) for index, names in tables.items()}
     weights = dict.fromkeys(tables, 0.0)
     for family in sorted(families, key=sorted):
@@ -175,7 +185,7 @@ def _merge(structure: Structure, families: Mapping[frozenset[str], float], power
         )
 
     def part(size: int, weight: float) -> float:
-        return float((size**MERGE * weight) ** power)
+        return float((size**exponent * weight) ** power)
 
     queue: list[tuple[float, int, int]] = []
 

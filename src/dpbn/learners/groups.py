@@ -1,0 +1,237 @@
+"""Which tables have their noise drawn together, and what each group of them gets of epsilon.
+
+Public sizes and a noisy number of rows decide; no other data. Tables drawn together (`dpbn.privacy.joint`) cost once.
+Their noise is as small as if each had a Laplace table of its own with `equivalents` of the group's share, and those add
+up to more than 1, the more so the smaller the tables: two of 2 cells have 0.77 each, seventeen of 3 cells 0.14.
+
+Error of a family with f cells, read from a table of t cells with (equivalent) share e of epsilon: w a / (a + e), where
+a = NOISE f^SIZE (t/f)^READ / (rows epsilon). That is in proportion to the noise where it is small, and at most w:
+what is hopeless at this number of rows gets next to nothing. Groups form greedily like merged tables (`strategy`), by
+the noise alone; shares then minimise the sum of errors. Tables for the roots alone are added where that lowers it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.domain import Schema
+from dpbn.learners.strategy import family_weights, holders_of, merged, of_their_own, table_costs
+from dpbn.measure import Names
+from dpbn.network import Structure
+
+Array = NDArray[np.float64]
+Group = tuple[frozenset[str], ...]
+
+NOISE = 4.0
+SIZE = 0.6
+READ = 0.35
+READ_ROOT = 0.42  # a margin of one variable is a sum over all cells: there shrinkage helps less
+MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the cells that are empty
+CROWDED = 0.15
+LARGEST_RANK = 120  # of the noise drawn together in one block
+LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together gains little and takes long
+ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
+LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured
+ROUNDS = 60
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Groups of tables (names in schema order) and their shares of epsilon, which sum to 1."""
+
+    groups: tuple[tuple[Names, ...], ...]
+    shares: tuple[float, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{sum(map(len, self.groups))} tables in {len(self.groups)} groups"]
+        for group, share in sorted(zip(self.groups, self.shares, strict=True), key=lambda pair: -pair[1]):
+            lines.append(f"  {share:7.2%}  " + "; ".join(", ".join(names) for names in group))
+        return "\n".join(lines)
+
+
+def plan_groups(
+    structure: Structure,
+    signal: float,
+    public: Iterable[str] = (),
+    weights: Mapping[str, float] | None = None,
+) -> Grouping:
+    """Groups for all families but those of `public` nodes. `signal` is rows times epsilon over the l1 sensitivity."""
+    schema = structure.schema
+    matters, families = family_weights(structure, public, weights)
+    tables = merged(structure, families, 0.5, merge_exponent(schema, families, signal))
+    costs = table_costs(structure, tables, families)
+    own = of_their_own(structure, costs, matters)
+    wanted = dict(families)
+    for names in own:
+        wanted[names] = wanted.get(names, 0.0) + sum(matters[name] for name in names)
+    groups = _joined(schema, costs | own)
+    best = _shared(schema, groups, wanted, signal)
+    for roots in _root_groups(structure, groups, matters):
+        best = min(best, _shared(schema, [*groups, *roots], wanted, signal), key=lambda found: found[0])
+    _, chosen, shares = best
+    ordered = sorted(
+        (tuple(sorted(_in_order(schema, names) for names in group)), share)
+        for group, share in zip(chosen, shares.tolist(), strict=True)
+    )
+    return Grouping(tuple(group for group, _ in ordered), tuple(share for _, share in ordered))
+
+
+def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:
+    """How much a table's size costs when tables merge: more where the families' noise drowns their counts."""
+    crowding = NOISE * math.fsum(schema.cells(family) ** SIZE for family in families) / signal
+    return MERGE_DROWNED - (MERGE_DROWNED - MERGE_CLEAR) / (1.0 + (crowding / CROWDED) ** 2)
+
+
+@lru_cache(maxsize=100_000)
+def equivalents(sizes: tuple[int, ...]) -> tuple[float, ...]:
+    """Per table of a group, with these cells in a block: the share of a Laplace table with the same variance.
+
+    To about 2 %. With D dimensions the radius r of the noise has mean square (D+1)(D+2), the common total has variance
+    r^2 / (3 + 0.45 sum (m-2)), and around it cells vary as in the zero-sum part of the ball |z|_1 <= r.
+    """
+    if len(sizes) == 1:
+        return (1.0,)
+    rank = 1 + sum(size - 1 for size in sizes)
+    square = (rank + 1.0) * (rank + 2.0)
+    total = square / (3.0 + 0.45 * sum(max(size - 2, 0) for size in sizes))
+    return tuple(math.sqrt(2.0 / (square * _zero_sum_variance(size) + total / size**2)) for size in sizes)
+
+
+@lru_cache(maxsize=1024)
+def _zero_sum_variance(size: int) -> float:
+    """Variance of a cell when z is uniform over |z|_1 <= 1, sum z = 0: by the number j of positive cells."""
+    if size == 1:
+        return 0.0
+    if size > LARGEST_BLOCK:  # near the variance in the whole ball
+        return 2.0 / ((size + 1) * (size + 2))
+    ways = [math.comb(size, j) * math.comb(size - 2, j - 1) for j in range(1, size)]
+    squares = [2.0 / (j + 1) + 2.0 / (size - j + 1) for j in range(1, size)]  # of both parts, for sums of 1
+    mean = sum(way * square for way, square in zip(ways, squares, strict=True)) / sum(ways)
+    return mean * 0.25 * (size - 1) / (size + 1) / size  # each part sums to x <= 1/2, with density x^(size - 2)
+
+
+def _joined(schema: Schema, costs: Mapping[frozenset[str], float]) -> list[Group]:
+    """Greedy: while some pair of groups gains by a common draw, join the pair with the largest relative gain."""
+    groups: dict[int, Group] = {index: (names,) for index, names in enumerate(sorted(costs, key=sorted))}
+    holders = holders_of({index: frozenset().union(*group) for index, group in groups.items()})
+    roots: dict[Group, float] = {}
+
+    def root(group: Group) -> float:
+        if group not in roots:
+            sizes = _block_sizes(schema, group)
+            drawn = len(group) > 1 and (max(sizes) > LARGEST_BLOCK or sum(sizes) - len(sizes) >= LARGEST_RANK)
+            parts = zip(group, equivalents(sizes), strict=True)
+            roots[group] = math.inf if drawn else math.sqrt(math.fsum(costs[names] / part for names, part in parts))
+        return roots[group]
+
+    queue: list[tuple[float, int, int]] = []
+
+    def consider(i: int, j: int) -> None:
+        gain = 1.0 - root(groups[i] + groups[j]) / (root(groups[i]) + root(groups[j]))
+        if gain > 0:
+            heapq.heappush(queue, (-gain, min(i, j), max(i, j)))
+
+    def near(index: int, everywhere: bool) -> set[int]:
+        found = set(groups) if everywhere else {k for names in groups[index] for name in names for k in holders[name]}
+        return found - {index}
+
+    fresh = itertools.count(len(groups))
+    for everywhere in (False, True):
+        if everywhere and len(groups) > ALL_PAIRS:
+            break
+        for i in groups:
+            for j in near(i, everywhere):
+                if i < j:
+                    consider(i, j)
+        while queue:
+            _, i, j = heapq.heappop(queue)
+            if i not in groups or j not in groups:
+                continue
+            new = next(fresh)
+            groups[new] = groups.pop(i) + groups.pop(j)
+            for name in frozenset().union(*groups[new]):
+                holders[name] = (holders[name] - {i, j}) | {new}
+            for other in sorted(near(new, everywhere)):
+                consider(new, other)
+    return list(groups.values())
+
+
+def _block_sizes(schema: Schema, group: Group) -> tuple[int, ...]:
+    common = schema.cells(frozenset.intersection(*group))
+    return tuple(schema.cells(names) // common for names in group)
+
+
+def _root_groups(structure: Structure, groups: Sequence[Group], matters: Mapping[str, float]) -> list[list[Group]]:
+    """Tables for roots that stand in larger tables only: all of them, or the part that is summed up the most."""
+    schema = structure.schema
+    tables = [names for group in groups for names in group]
+    smallest = {
+        node: min(schema.cells(names) for names in tables if node in names) / schema[node].size
+        for node in matters
+        if not structure.parents(node)
+    }
+    order = sorted((node for node, times in smallest.items() if times > 1), key=lambda node: -smallest[node])
+    result = []
+    for part in (len(order), len(order) * 3 // 4, len(order) // 2, len(order) // 4):
+        chunks: list[Group] = []
+        rank = LARGEST_RANK
+        for node in order[:part]:
+            if rank + schema[node].size > LARGEST_RANK:
+                chunks.append(())
+                rank = 1
+            chunks[-1] += (frozenset([node]),)
+            rank += schema[node].size - 1
+        if chunks:
+            result.append(chunks)
+    return result
+
+
+def _shared(
+    schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float], signal: float
+) -> tuple[float, Sequence[Group], Array]:
+    """The shares that minimise the predicted sum of errors, after that sum and the groups."""
+    part: dict[frozenset[str], tuple[int, float]] = {}
+    for index, group in enumerate(groups):
+        for names, equivalent in zip(group, equivalents(_block_sizes(schema, group)), strict=True):
+            part[names] = index, equivalent
+    holders = holders_of(dict(enumerate(part)))
+    tables = list(part)
+    weight, half, owner = [], [], []
+    for family, importance in wanted.items():
+        inside = set.intersection(*(holders[name] for name in family))
+        names = min((tables[k] for k in inside), key=lambda names: (schema.cells(names), sorted(names)))
+        index, equivalent = part[names]
+        cells = schema.cells(family)
+        summed = (schema.cells(names) / cells) ** (READ_ROOT if len(family) == 1 else READ)
+        weight.append(importance)
+        half.append(NOISE * cells**SIZE * summed / (equivalent * signal))
+        owner.append(index)
+    error, shares = saturating_shares(np.array(weight), np.array(half), np.array(owner), len(groups))
+    return error, groups, shares
+
+
+def saturating_shares(weight: Array, half: Array, owner: NDArray[np.intp], groups: int) -> tuple[float, Array]:
+    """Shares e (one per group, sum 1) that minimise the sum of weight * half / (half + e[owner]), after that sum.
+
+    At the minimum the derivative is the same for all groups above the least share. Each round multiplies a share by the
+    root of its derivative: exact in one round where all errors are far from their limit.
+    """
+    shares = np.full(groups, 1.0 / groups)
+    for _ in range(ROUNDS):
+        slope = np.bincount(owner, weight * half / np.square(half + shares[owner]), groups)
+        shares = shares * np.sqrt(slope)
+        shares = np.maximum(shares / shares.sum(), LEAST / groups)
+        shares = shares / shares.sum()
+    return float(np.sum(weight * half / (half + shares[owner]))), shares
+
+
+def _in_order(schema: Schema, names: Iterable[str]) -> Names:
+    return tuple(sorted(names, key=schema.position))
