@@ -149,6 +149,9 @@ class Replay:
     def gaussian(self, counts, scale):
         return self._result("gaussian", counts, scale)
 
+    def joint(self, tables, scale):
+        return self._result("joint", tables, scale)
+
     def keep(self, rows, rate):
         made = self._real.keep(rows, rate)  # which rows are in depends on how many there are: never shown
         self._made.append(made)
