@@ -26,6 +26,7 @@ from dpbn.domain import Schema
 from dpbn.learners.strategy import family_weights, holders_of, merged, of_their_own, table_costs
 from dpbn.measure import Names
 from dpbn.network import Structure
+from dpbn.privacy.joint import LARGEST_WORK
 
 Array = NDArray[np.float64]
 Group = tuple[frozenset[str], ...]
@@ -37,6 +38,7 @@ READ_ROOT = 0.42  # a margin of one variable is a sum over all cells: there shri
 MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the cells that are empty
 CROWDED = 0.15
 LARGEST_RANK = 120  # of the noise drawn together in one block
+LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together gains little and takes long
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
 LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured
@@ -84,6 +86,15 @@ def plan_groups(
     return Grouping(tuple(group for group, _ in ordered), tuple(share for _, share in ordered))
 
 
+def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
+    """Whether joint noise can be drawn for every group at every share that `plan_groups` may give it.
+
+    From public facts alone, so that what the count of rows turns out to be cannot make a release fail.
+    """
+    largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / (LEAST * epsilon)
+    return largest * LARGEST_GROUP <= LARGEST_WORK
+
+
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:
     """How much a table's size costs when tables merge: more where the families' noise drowns their counts."""
     crowding = NOISE * math.fsum(schema.cells(family) ** SIZE for family in families) / signal
@@ -127,9 +138,13 @@ def _joined(schema: Schema, costs: Mapping[frozenset[str], float]) -> list[Group
     def root(group: Group) -> float:
         if group not in roots:
             sizes = _block_sizes(schema, group)
-            drawn = len(group) > 1 and (max(sizes) > LARGEST_BLOCK or sum(sizes) - len(sizes) >= LARGEST_RANK)
+            alone = len(group) > 1 and (
+                max(sizes) > LARGEST_BLOCK
+                or sum(sizes) - len(sizes) >= LARGEST_RANK
+                or sum(schema.cells(names) for names in group) > LARGEST_GROUP
+            )
             parts = zip(group, equivalents(sizes), strict=True)
-            roots[group] = math.inf if drawn else math.sqrt(math.fsum(costs[names] / part for names, part in parts))
+            roots[group] = math.inf if alone else math.sqrt(math.fsum(costs[names] / part for names, part in parts))
         return roots[group]
 
     queue: list[tuple[float, int, int]] = []

@@ -1,8 +1,10 @@
 """The default method: measure few well-chosen tables once, then make the most of their noise.
 
-Privacy. One record changes one cell by one in each table asked for, so a table with discrete Laplace noise of
-scale l1/e is e-DP, and the shares e add up to at most epsilon; with delta > 0, discrete Gaussian noise under zCDP,
-shares of rho. All that follows is a function of the noisy tables and of public facts.
+Privacy. One record changes one cell by one in each table asked for, so a table, or a group of tables with joint noise,
+of scale l1/e is e-DP. One percent of epsilon counts the rows; which tables are asked for then depends on that noisy
+count and on public facts, and the shares e of all add up to at most epsilon (adaptive composition). With delta > 0
+and many tables: discrete Gaussian noise under zCDP, shares of rho, tables from public facts alone.
+All that follows is a function of the noisy tables and of public facts.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpbn.errors import InputError
 from dpbn.learners.estimate import estimate
-from dpbn.learners.groups import plan_groups
+from dpbn.learners.groups import can_draw, plan_groups
 from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
@@ -27,7 +29,7 @@ from dpbn.workload import Workload
 
 Array = NDArray[np.float64]
 
-COUNT = 0.01  # part of epsilon that counts the rows before the tables are chosen
+COUNT, REST = 0.01, 0.99  # parts of epsilon: to count the rows before the tables are chosen, and for the tables
 
 
 def learn_optimized(
@@ -51,7 +53,10 @@ def learn_optimized(
         return Learned(dict(public_cpts), {})
     weights = influences(structure, workload) if workload else None
     strategy = plan_tables(structure, curator.budget, curator.sensitivity, public_cpts, weights)
-    if stage_one is None and strategy.mechanism == "laplace":
+    together = strategy.mechanism == "laplace" and can_draw(
+        structure, REST * curator.budget.epsilon, curator.sensitivity.l1
+    )
+    if stage_one is None and together:
         measurements = measure_groups(structure, curator, public_cpts, weights)
     elif stage_one is None:
         measurements = curator.measure(requests(strategy, curator.budget, curator.sensitivity), stage="all")
@@ -68,7 +73,7 @@ def measure_groups(
 ) -> tuple[Measurement, ...]:
     """Count the rows with a small part of epsilon, then measure the tables that pay at that number of rows."""
     epsilon, l1 = curator.budget.epsilon, curator.sensitivity.l1
-    first, rest = accounting.split(epsilon, [COUNT, 1.0 - COUNT])
+    first, rest = accounting.split(epsilon, [COUNT, REST])
     (count,) = curator.measure([Request((), accounting.laplace_scale(first, l1))], stage="count")
     rows = max(float(count.values.item()), 1.0)
     plan = plan_groups(structure, rows * epsilon / l1, public, weights)
@@ -95,15 +100,25 @@ def requests(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> li
 
 
 def allocation(structure: Structure, measurements: Sequence[Measurement]) -> dict[str, float]:
-    """Per node, the loss of all measured tables that contain its family; nodes with public CPTs may have none."""
+    """Per node, the loss of all measured tables that contain its family, tables drawn together once.
+
+    Nodes with public CPTs may have none.
+    """
     result = {}
     for node in structure.nodes:
         family = set(structure.family(node).names)
-        loss = accounting.add_up(m.loss for m in measurements if family <= set(m.names))
-        if loss:
-            result[node] = loss
+        holding = [(index, m) for index, m in enumerate(measurements) if family <= set(m.names)]
+        losses = {m.together.group if m.together else index: m.loss for index, m in holding}
+        if losses:
+            result[node] = accounting.add_up(losses.values())
     return result
 
 
 def details(measurements: Sequence[Measurement]) -> dict[str, object]:
-    return {"tables": [{"names": list(m.names), "scale": m.scale, "loss": m.loss} for m in measurements]}
+    return {
+        "tables": [
+            {"names": list(m.names), "scale": m.scale, "loss": m.loss}
+            | ({"group": m.together.group} if m.together else {})
+            for m in measurements
+        ]
+    }

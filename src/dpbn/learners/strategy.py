@@ -1,5 +1,7 @@
 """What to measure, from public sizes alone: families merged into tables, and each table's share of the budget.
 
+For tables with noise of their own: Gaussian noise, first looks (`stages`), and as the start of `groups`.
+
 A family F inside another family needs no table of its own. Two tables merge into one over their union where
 that pays: one table at the summed budget has less noise per cell, but a family is then a sum of more cells.
 

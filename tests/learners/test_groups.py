@@ -1,0 +1,128 @@
+"""Tables whose noise is drawn together: what stands in for a Laplace table, how shares are found, what is chosen."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+from dpbn import load_network
+from dpbn.domain import Schema, Variable
+from dpbn.graph import Dag
+from dpbn.learners import groups as groups_module
+from dpbn.learners.groups import equivalents, plan_groups, saturating_shares
+from dpbn.learners.optimized import learn_optimized
+from dpbn.measure import Curator, total_loss
+from dpbn.network import Structure
+from dpbn.privacy import joint
+from dpbn.privacy.guarantee import Budget, Sensitivity
+from dpbn.privacy.noise import InsecureNoise
+from dpbn.uncertainty.simulate import SyntheticSource
+from tests.learners.test_optimized import structures
+
+
+@pytest.mark.parametrize(
+    "sizes", [(2, 2), (2, 2, 2, 2), (3, 3), (2, 6, 4, 3, 4, 3, 3), (6, 6, 6), (16, 24), (3,) * 17, (1, 4, 5)], ids=str
+)
+def test_equivalents_have_the_variance_of_the_joint_noise(sizes):
+    """A Laplace table with share e of epsilon 1/scale has cell variance 2 (scale/e)^2."""
+    scale = 200.0  # large, so that whole numbers do not matter
+    _, cells = joint.moments(sizes, scale)
+    assert equivalents(sizes) == pytest.approx([math.sqrt(2 * scale**2 / cell) for cell in cells], rel=0.04)
+    assert sum(equivalents(sizes)) > 1
+
+
+def test_one_table_is_a_laplace_table():
+    assert equivalents((7,)) == (1.0,)
+
+
+def test_shares_equal_a_numeric_optimiser():
+    generator = np.random.default_rng(5)
+    owner = np.repeat(np.arange(6), 3)
+    weight, half = generator.uniform(0.5, 2, 18), generator.uniform(0.01, 0.6, 18)
+    error, shares = saturating_shares(weight, half, owner, 6)
+
+    def objective(logits: np.ndarray) -> float:
+        e = np.exp(logits) / np.exp(logits).sum()
+        return float((weight * half / (half + e[owner])).sum())
+
+    found = optimize.minimize(objective, np.zeros(6), tol=1e-12)
+    assert error == pytest.approx(found.fun, rel=1e-4)
+    assert error == pytest.approx(objective(np.log(shares)))
+
+
+def test_what_is_hopeless_gets_the_least_share():
+    _, shares = saturating_shares(np.ones(3), np.array([0.01, 0.02, 1e4]), np.arange(3), 3)
+    assert shares[2] == pytest.approx(groups_module.LEAST / 3, rel=0.02)
+    assert shares[1] > shares[0] > 0.3
+
+
+@given(structures(), st.sampled_from([1e-3, 10.0, 1e4, 1e9]))
+@settings(deadline=None, max_examples=50)
+def test_every_family_is_inside_a_table_and_shares_sum_to_one(structure, signal):
+    plan = plan_groups(structure, signal)
+    tables = [names for group in plan.groups for names in group]
+    assert len(set(tables)) == len(tables)
+    for node in structure.nodes:
+        assert any(set(structure.family(node).names) <= set(names) for names in tables)
+    assert sum(plan.shares) == pytest.approx(1.0)
+    assert min(plan.shares) > 0
+    assert plan == plan_groups(structure, signal)
+    assert str(plan).startswith(f"{len(tables)} tables in {len(plan.groups)} groups")
+
+
+def test_tables_with_a_common_parent_are_drawn_together():
+    """A naive Bayes model of one class and eight binary features: every feature's family in one group."""
+    names = ("class", *(f"x{k}" for k in range(8)))
+    schema = Schema(tuple(Variable(name, ("a", "b")) for name in names))
+    structure = Structure(schema, Dag(names, {"class": ()} | dict.fromkeys(names[1:], ("class",))))
+    plan = plan_groups(structure, 1e4)
+    assert max(map(len, plan.groups)) > 1
+    families = [{"class", name} for name in names[1:]]
+    assert all(any(family <= set(table) for group in plan.groups for table in group) for family in families)
+
+
+def test_with_few_rows_roots_in_large_tables_get_tables_of_their_own():
+    structure = load_network("alarm").structure
+    few, many = (
+        {names for group in plan_groups(structure, signal).groups for names in group} for signal in (300.0, 1e7)
+    )
+    roots = [node for node in structure.nodes if not structure.parents(node)]
+    assert sum((root,) in few for root in roots) > sum((root,) in many for root in roots)
+
+
+def test_weights_move_the_budget():
+    structure = load_network("alarm").structure
+    weights = dict.fromkeys(structure.nodes, 1e-6) | {"HR": 1.0}
+    plan = plan_groups(structure, 1e4, weights=weights)
+    family = set(structure.family("HR").names)
+    share = sum(
+        s for group, s in zip(plan.groups, plan.shares, strict=True) if any(family <= set(names) for names in group)
+    )
+    assert share > 0.5
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 1e-3, 0.05, 1e4])
+def test_any_budget_any_count_of_rows(epsilon):
+    """A budget too small for joint noise takes tables with noise of their own; no count makes the rest fail."""
+    network = load_network("child")
+    curator = Curator(SyntheticSource(network, 50, 1), InsecureNoise(1), Budget(epsilon), Sensitivity())
+    learned = learn_optimized(network.structure, curator, prior={}, public_cpts={})
+    drawn = {m.mechanism for m in curator.measurements}
+    assert ("joint" in drawn) == groups_module.can_draw(network.structure, 0.99 * epsilon, 1)
+    assert all((cpt > 0).all() for cpt in learned.cpts.values())
+
+
+def test_the_whole_budget_is_spent_and_no_more():
+    network = load_network("child")
+    curator = Curator(SyntheticSource(network, 1000, 1), InsecureNoise(1), Budget(1.0), Sensitivity())
+    learned = learn_optimized(network.structure, curator, prior={}, public_cpts={})
+    spent = total_loss(curator.measurements)
+    assert 1 - 1e-9 < spent <= 1
+    assert curator.measurements[0].names == () and curator.measurements[0].stage == "count"
+    assert {m.mechanism for m in curator.measurements} == {"laplace", "joint"}
+    assert all(0 < learned.allocation[node] <= 1 for node in network.nodes)
