@@ -128,6 +128,12 @@ def test_the_whole_of_learn_holds(subject):
     assert not verdict.caught, verdict
 
 
+def test_the_whole_of_learn_draws_noise_together():
+    (subject,) = [subject for subject in LEARNED if "together" in subject.name]
+    (outcome,) = subject.draws(subject.table, 1)
+    assert outcome["names"].count("'joint'") >= 2
+
+
 def test_all_numbers_of_a_release_are_outcomes():
     (outcome,) = whole_learn("icml2020")(ROWS, 1)
     assert len(outcome["measured"]) == len(outcome["scales"]) == 6 and set(outcome["learned"]) == {"a", "b"}

@@ -41,6 +41,15 @@ THREE = Structure(  # a -> b, a -> c
 )
 TRIPLES = ROWS.assign(c=["0", "1", "1"])
 ONE_MORE_TRIPLE = ONE_MORE.assign(c=["0", "1", "1", "0"])  # fills an empty cell of every pair with a
+STAR_NAMES = ("a", *(f"b{index}" for index in range(5)))
+STAR = Structure(  # a -> b0 .. b4: the default method draws the noise of two tables together
+    Schema(tuple(Variable(name, ("0", "1")) for name in STAR_NAMES)),
+    Dag(STAR_NAMES, dict.fromkeys(STAR_NAMES[1:], ("a",))),
+)
+STAR_ROWS = pd.DataFrame({name: ["0", "0", "1"] for name in STAR_NAMES})
+ONE_MORE_STAR = pd.concat(
+    [STAR_ROWS, pd.DataFrame({n: ["1" if n == "a" else "0"] for n in STAR_NAMES})], ignore_index=True
+)
 FAMILIES: tuple[Names, ...] = (("a", "b"), ("a", "c"))
 _BATCH = 500
 
@@ -258,4 +267,7 @@ def learn_subjects() -> list[Subject]:
         Subject("optimized", whole_learn("optimized")),
         Subject("optimized, delta 1e-6", whole_learn("optimized", delta=1e-6), delta=1e-6),
         Subject("optimized, noise refined in stages", whole_learn("optimized", APART, stage_one=0.8)),
+        Subject(
+            "optimized, noise drawn together", whole_learn("optimized", STAR), table=STAR_ROWS, neighbour=ONE_MORE_STAR
+        ),
     ]
