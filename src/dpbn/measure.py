@@ -179,7 +179,7 @@ class Curator:
         return self._show([replace(b, values=v) for b, v in zip(blank, values, strict=True)])
 
     def _counts(self, sets: Sequence[Names]) -> Mapping[Names, Table]:
-        """Counts clipped to 64-bit reach; clipping moves two tables no further apart. Fails before any charge."""
+        """Counts clipped to 64-bit reach; clipping moves two tables no further apart. Fails before the call costs."""
         tables = self._source.counts(list(dict.fromkeys(sets)))
         return {names: _clipped(tables[names]) for names in sets}
 

@@ -208,6 +208,8 @@ def _guarantee(entry: Any) -> Guarantee:
 
 def _measurement(structure: Structure, entry: Any) -> Measurement:
     names = tuple(entry["names"])
+    if len(set(names)) != len(names):
+        raise FormatError(f"names of a measurement must be distinct, got {names!r:.200}")
     values = np.array(entry["values"])
     if values.dtype.kind != "i" or values.shape != structure.schema.shape(names):
         raise FormatError(

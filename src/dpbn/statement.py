@@ -129,21 +129,28 @@ def _failure(release: Release) -> str:
 def _mechanism(release: Release) -> str:
     if not release.measurements:
         return f"No noise was drawn: {method_in_words(release)}."
-    kinds = Counter(m.mechanism for m in release.measurements)
     groups = len({m.together.group for m in release.measurements if m.together})
     words = {
-        "laplace": "Discrete Laplace noise on every cell of",
-        "gaussian": "Discrete Gaussian noise on every cell of",
-        "joint": f"Integer noise drawn together for several tables at a time ({groups} group"
-        f"{'s' if groups > 1 else ''}), on every cell of",
+        "laplace": "discrete Laplace noise on",
+        "gaussian": "discrete Gaussian noise on",
+        "joint": f"integer noise drawn together for several tables at a time ({groups} group"
+        f"{'s' if groups > 1 else ''}), on",
     }
-    noise = " and ".join(f"{words[kind]} {n}" for kind, n in sorted(kinds.items()))
-    exact = "from exact samplers" if "joint" in kinds else "from OpenDP's exact samplers"
+    kinds = Counter((m.mechanism, bool(m.names)) for m in release.measurements)
+    noise = ", and ".join(f"{words[kind]} {_covered(kinds, kind)}" for kind in words if _covered(kinds, kind))
+    exact = "from exact samplers" if groups else "from OpenDP's exact samplers"
     origin = exact if release.private else "from a seeded, insecure generator"
     return (
-        f"{noise} count tables, {origin}; {method_in_words(release)}. The noisy tables are in the file; everything "
-        "else was computed from them."
+        f"{noise[0].upper()}{noise[1:]}, {origin}; {method_in_words(release)}. The noisy tables are in the file; "
+        "everything else was computed from them."
     )
+
+
+def _covered(kinds: Counter[tuple[str, bool]], kind: str) -> str:
+    """What has noise of this kind: the number of records (a table over no names), and so many tables."""
+    tables = kinds[kind, True]
+    counted = ["the number of records"] if kinds[kind, False] else []
+    return " and ".join([*counted, *([f"every cell of {tables} count table{'s' * (tables > 1)}"] if tables else [])])
 
 
 def privacy_statement(release: Release) -> str:

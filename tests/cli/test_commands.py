@@ -173,3 +173,7 @@ def test_hostile_text_prints_visibly(run, tmp_path):
     dpbn.write_network(hostile_network(), tmp_path / "h.json")
     out = run("inspect", "h.json").out
     assert "\u202e" not in out and "\x07" not in out and "\\u202e" in out
+
+
+def test_plan_names_the_count_of_records_among_its_tables(run):
+    assert "(number of records)" in run("plan", "asia", "--rows", "500", "--simulations", "1", "--tables").out

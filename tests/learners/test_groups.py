@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from dpbn import load_network
+from dpbn import learn, load_network
 from dpbn.domain import Schema, Variable
 from dpbn.graph import Dag
 from dpbn.learners import groups as groups_module
 from dpbn.learners.groups import equivalents, plan_groups, saturating_shares
 from dpbn.learners.optimized import learn_optimized
 from dpbn.measure import Curator, total_loss
-from dpbn.network import Structure
+from dpbn.network import MAX_TABLE_AXES, Structure, check_cells
 from dpbn.privacy import joint
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
@@ -115,6 +116,43 @@ def test_any_budget_any_count_of_rows(epsilon):
     drawn = {m.mechanism for m in curator.measurements}
     assert ("joint" in drawn) == groups_module.can_draw(network.structure, 0.99 * epsilon, 1)
     assert all((cpt > 0).all() for cpt in learned.cpts.values())
+
+
+@pytest.mark.parametrize("epsilon", [1e105, 1e305])
+def test_a_budget_beyond_all_reason_is_shared_too(epsilon):
+    """The count of rows is charged for by then: what comes after must not fail."""
+    network = load_network("asia")
+    curator = Curator(SyntheticSource(network, 50_000, 1), InsecureNoise(1), Budget(epsilon), Sensitivity())
+    learned = learn_optimized(network.structure, curator, prior={}, public_cpts={})
+    assert all(np.isfinite(cpt).all() for cpt in learned.cpts.values())
+
+
+def test_tables_near_the_limit_of_cells_are_chosen_without_a_count():
+    """Merging adds cells, and how much of it pays depends on the count: too late to refuse."""
+    states = tuple(map(str, range(3161)))  # ten families of 3161 * 3161 cells are just below 10^8
+    names = tuple(f"x{k}" for k in range(20))
+    schema = Schema(tuple(Variable(name, states) for name in names))
+    parents = {name: (names[k - 1],) if k % 2 else () for k, name in enumerate(names)}
+    nearly_full = Structure(schema, Dag(names, parents))
+    check_cells(nearly_full)
+    assert not groups_module.can_draw(nearly_full, 1.0, 1)
+    half = Structure(Schema(schema.variables[:10]), Dag(names[:10], {name: parents[name] for name in names[:10]}))
+    assert groups_module.can_draw(half, 1.0, 1)
+
+
+def test_states_that_never_vary_do_not_pile_up_axes():
+    """Tables of variables with one state are small however many they name; arrays have only so many axes."""
+    parents = {f"c{c}": ("r", *(f"p{c}_{k}" for k in range(25))) for c in range(6)}
+    roots = ("r", *(name for its in parents.values() for name in its[1:]))
+    names = (*roots, *parents)
+    states = {name: ("x",) if name.startswith("p") else ("a", "b") for name in names}
+    schema = Schema(tuple(Variable(name, states[name]) for name in names))
+    structure = Structure(schema, Dag(names, dict.fromkeys(roots, ()) | parents))
+    generator = np.random.default_rng(2)
+    frame = pd.DataFrame({name: generator.choice(states[name], 300) for name in names})
+    for method in ("optimized", "uniform"):
+        release = learn(frame, structure, 1.0, method=method)
+        assert max(len(m.names) for m in release.measurements) <= MAX_TABLE_AXES
 
 
 def test_the_whole_budget_is_spent_and_no_more():

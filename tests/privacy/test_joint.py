@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 
@@ -414,7 +415,14 @@ def test_a_release_with_joint_noise_is_written_and_read(tmp_path):
         assert one.together == two.together and (one.values == two.values).all() and one.variance == two.variance
     statement = privacy_statement(release)
     assert "drawn together for several tables at a time (1 group), on every cell of 3" in statement.replace("\\", "")
-    assert "Discrete Laplace noise on every cell of 1 count tables" in statement
+    assert "Discrete Laplace noise on every cell of 1 count table, and" in statement
+
+
+def test_the_statement_calls_a_table_over_no_names_the_number_of_records():
+    made = curator(10.0, noise=SecureNoise())
+    made.measure([Request((), 4.0), Joint((("a", "b"), ("a", "c")), 2.0)])
+    statement = privacy_statement(replace(released(), measurements=made.measurements))
+    assert "Discrete Laplace noise on the number of records, and integer noise drawn together" in statement
 
 
 def test_files_without_the_field_are_read_as_before(tmp_path):
@@ -464,6 +472,10 @@ EDITS = {
     "one table": (lambda d: _each(d, tables=[["a"]], sizes=[1]), "two or more"),
     "tables that do not exist": (lambda d: _each(d, tables=[["a"], ["z"]], sizes=[1, 3]), "z"),
     "tables that are no lists": (lambda d: _each(d, tables=7), "schema"),
+    "a name twice": (
+        lambda d: d["measurements"][1].update(names=["a", "a"], values=np.eye(2, dtype=int).tolist()),
+        "distinct",
+    ),
     "a group that is no text": (lambda d: _each(d, group=7), "string"),
     "a sample": (lambda d: d["measurements"][0].update(sampling={"rate": "1/2", "group": "1"}), "without sampling"),
     "a ladder": (lambda d: d["measurements"][0].update(ladder="1/0"), "without gradual"),

@@ -73,7 +73,10 @@ def plan(
     if forecast.query_errors:
         print_table(["query", "expected error"], [(str(q), f"{e:.3f}") for q, e in forecast.query_errors.items()])
     if tables:
-        planned = [(" ".join(t.names), t.cells, t.mechanism, f"{t.deviation:.1f}") for t in forecast.tables]
+        planned = [
+            (" ".join(t.names) or "(number of records)", t.cells, t.mechanism, f"{t.deviation:.1f}")
+            for t in forecast.tables
+        ]
         print_table(["table", "cells", "noise", "deviation of a cell"], planned)
     if wanted:
         click.echo(f"a mean error of {wanted_error:g} needs epsilon {wanted:.3g}")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.errors import InputError, TooLargeError
+from dpbn.network import MAX_TABLE_AXES
 
 Names = tuple[str, ...]
 Table = NDArray[np.int64]
@@ -104,7 +105,13 @@ def pack(schema: Schema, sets: Sequence[Names], limit: int = PACKED_CELLS) -> tu
             total = math.prod(sizes[name] for name in union)
             new = {names: math.prod(sizes[name] for name in names if name not in union) for names in near}
             # what does not fit any more never will: the union only grows
-            near = [names for names in near if names != chosen and (new[names] == 1 or total * new[names] <= limit)]
+            near = [
+                names
+                for names in near
+                if names != chosen
+                and (new[names] == 1 or total * new[names] <= limit)
+                and (len(union) + len(names) <= MAX_TABLE_AXES or len(union.union(names)) <= MAX_TABLE_AXES)
+            ]
             if not near:
                 break
             chosen = max(near, key=lambda names: (cells[names] // new[names], new[names]))

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.learners.strategy import family_weights, holders_of, merged, of_their_own, table_costs
+from dpbn.learners.strategy import LARGEST_MERGED, family_weights, holders_of, merged, of_their_own, table_costs
 from dpbn.measure import Names
-from dpbn.network import Structure
+from dpbn.network import MAX_TOTAL_CELLS, Structure
 from dpbn.privacy.joint import LARGEST_WORK
 
 Array = NDArray[np.float64]
@@ -43,6 +43,7 @@ LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together ga
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
 LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured
 ROUNDS = 60
+MOST_SIGNAL = 1e100  # beyond, errors would be 0 and nothing would say how to share
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def plan_groups(
     weights: Mapping[str, float] | None = None,
 ) -> Grouping:
     """Groups for all families but those of `public` nodes. `signal` is rows times epsilon over the l1 sensitivity."""
-    schema = structure.schema
+    schema, signal = structure.schema, min(signal, MOST_SIGNAL)
     matters, families = family_weights(structure, public, weights)
     tables = merged(structure, families, 0.5, merge_exponent(schema, families, signal))
     costs = table_costs(structure, tables, families)
@@ -87,12 +88,14 @@ def plan_groups(
 
 
 def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
-    """Whether joint noise can be drawn for every group at every share that `plan_groups` may give it.
+    """Whether every choice of `plan_groups` can be counted, and joint noise drawn for every group at every share.
 
     From public facts alone, so that what the count of rows turns out to be cannot make a release fail.
     """
     largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / (LEAST * epsilon)
-    return largest * LARGEST_GROUP <= LARGEST_WORK
+    # families, what merging may add to each, and a table for every node: no choice has more cells to count
+    cells = sum(structure.cells(node) + LARGEST_MERGED + structure.schema[node].size for node in structure.nodes)
+    return largest * LARGEST_GROUP <= LARGEST_WORK and cells <= MAX_TOTAL_CELLS
 
 
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:

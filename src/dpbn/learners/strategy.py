@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dpbn.measure import Names
-from dpbn.network import Structure
+from dpbn.network import MAX_TABLE_AXES, Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Sensitivity
 
@@ -192,10 +192,11 @@ def merged(
     queue: list[tuple[float, int, int]] = []
 
     def consider(i: int, j: int) -> None:
-        union = schema.cells(tables[i] | tables[j])
+        names = tables[i] | tables[j]
+        union = schema.cells(names)
         apart = part(cells[i], weights[i]) + part(cells[j], weights[j])
         gain = 1.0 - part(union, weights[i] + weights[j]) / apart
-        if gain > 0 and union <= LARGEST_MERGED:
+        if gain > 0 and union <= LARGEST_MERGED and len(names) <= MAX_TABLE_AXES:
             heapq.heappush(queue, (-gain, i, j))
 
     def neighbours(index: int) -> set[int]:
