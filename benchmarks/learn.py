@@ -35,7 +35,7 @@ from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.evaluate.source import SimulatedSource
 from dpbn.formats import BUNDLED
 from dpbn.graph import markov_blanket
-from dpbn.learners import estimate, strategy
+from dpbn.learners import estimate, groups, strategy
 from dpbn.learners.optimized import learn_optimized
 from dpbn.privacy import accounting
 from dpbn.sampling import sample_codes
@@ -110,7 +110,10 @@ def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, e
         "no refinement": {estimate: {"STEPS": 0}},
         "nothing given back": {estimate: {"STANDS_OUT": math.inf, "MARGIN_STANDS_OUT": math.inf}},
         "no merging": {strategy: {"LARGEST_MERGED": 0}},
-        "equal shares": {strategy: {"POWERS": {"laplace": 0.02, "gaussian": 0.02}, "LARGEST_MERGED": 0}},
+        "noise drawn apart": {groups: {"LARGEST_RANK": 0}},
+        "no merging, noise drawn apart": {groups: {"LARGEST_RANK": 0}, strategy: {"LARGEST_MERGED": 0}},
+        "no tables for roots": {groups: {"_root_groups": lambda *_: []}},
+        "errors that do not saturate": {groups: {"NOISE": 1e-6}},
         "no sparse prior (shape 1)": {estimate: {"fitted_shape": lambda table, *_: np.ones(len(table))}},
     }
     for network in networks:
