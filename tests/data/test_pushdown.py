@@ -12,8 +12,10 @@ from dpbn.domain import Schema, Variable
 from dpbn.errors import DataError, PrivacyError
 from dpbn.formats import load_network
 from dpbn.graph import Dag
+from dpbn.learning import learn
 from dpbn.network import Structure
 from dpbn.privacy import blocks
+from dpbn.privacy.ledger import Ledger
 from tests.table_contract import CASES, check, plain
 
 
@@ -186,3 +188,18 @@ def environment():
     import os
 
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.mark.parametrize("policy", ["error", "drop"])
+def test_a_stream_that_can_be_read_once_is_refused_before_the_charge(policy, tmp_path):
+    """The default method reads the table twice: to count the records, and for the tables that this count suggests."""
+    duckdb = pytest.importorskip("duckdb")
+    table = pa.table({"a": ["x", "y"] * 50, "b": ["x", "x", "y", "y"] * 25})
+    schema = Schema(tuple(Variable(name, ("x", "y")) for name in "ab"))
+    structure = Structure(schema, Dag(("a", "b"), {"a": (), "b": ("a",)}))
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.open_dataset("once", 2)
+    stream = duckdb.connect().from_arrow(table.to_reader(max_chunksize=10))
+    with pytest.raises(DataError, match="readable by its engine"):
+        learn(stream, structure, 1.0, on_unknown=policy, ledger=ledger, dataset="once")
+    assert ledger.remaining("once").epsilon == 2

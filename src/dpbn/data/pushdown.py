@@ -77,7 +77,11 @@ class PushdownSource:
 
     def _check(self) -> None:
         """Refuse unknown values, counted over all records in one query."""
-        if self._checked or self._reading.on_unknown == "drop":
+        if self._checked:
+            return
+        if self._reading.on_unknown == "drop":  # a stream that can be read once must fail now, not after the charge
+            self._frame.head(1).collect()
+            self._checked = True
             return
         watched = {key.alias: key.matching.column for key in self._keys if key.matching.catch_all is None}
         if self._reading.unit is not None:
