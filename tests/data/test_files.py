@@ -1,5 +1,9 @@
 """Files: how they are found, and that a broken one is refused without quoting it."""
 
+import os
+import subprocess
+import sys
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +29,22 @@ def test_csv_fields_match_as_they_are_written(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('x,n\nyes,9.5\n"no",10\n01,1e3\n1,-3\n1.50,12\n\n')
     assert count(path) == ([1, 1, 2, 1], [2, 3])
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_broken_lines_are_told_apart_whatever_the_threads(tmp_path, threads):
+    """pyarrow says it in other words where it has one thread, and takes their number from the environment."""
+    path = tmp_path / "t.csv"
+    path.write_text("x,n\nyes,1\nyes,2,secret\n")
+    code = f"from dpbn.data.files import CsvReader; CsvReader([{str(path)!r}])"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"OMP_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "got one that has not" in found.stderr and "secret" not in found.stderr
 
 
 @pytest.mark.parametrize(

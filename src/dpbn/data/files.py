@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -185,6 +186,6 @@ class CsvReader:
 
 def _refused(file: str, error: Exception, requirement: str) -> DataError:
     """What is wrong with a CSV file, without pyarrow's message: it quotes the line."""
-    if str(error).startswith("CSV parse error: Expected"):
+    if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
     return DataError(f"{_shown(file)} {requirement}")
