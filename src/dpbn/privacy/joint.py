@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from dpbn.errors import PrivacyError
 
 Integers = NDArray[np.int64]
-LARGEST_RANK = 400  # of D: c_ij takes about D^3 additions of long integers, once for a tuple of sizes
+LARGEST_RANK = 150  # of D: c_ij takes about D^3 additions of long integers, once for a tuple of sizes
 LARGEST_WORK = 2.0**36  # blocks * D * scale; a thousandth of it are coins
 _PRECISE = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _MARGIN = Fraction(1, 10**40)
