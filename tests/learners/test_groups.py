@@ -56,10 +56,12 @@ def test_shares_equal_a_numeric_optimiser():
     assert error == pytest.approx(objective(np.log(shares)))
 
 
-def test_what_is_hopeless_gets_the_least_share():
-    _, shares = saturating_shares(np.ones(3), np.array([0.01, 0.02, 1e4]), np.arange(3), 3)
-    assert shares[2] == pytest.approx(groups_module.LEAST / 3, rel=0.02)
-    assert shares[1] > shares[0] > 0.3
+def test_what_looks_hopeless_keeps_part_of_its_share():
+    """Without a limit the shares would be in proportion to the roots 0.1, 0.2 and 10; what one loses the others get."""
+    _, shares = saturating_shares(np.ones(3), np.array([0.01, 0.04, 100.0]), np.arange(3), 3)
+    clear = np.array([0.1, 0.2, 10.0]) / 10.3
+    assert shares[2] == pytest.approx(groups_module.KEEP * clear[2], rel=0.02)
+    assert (shares[:2] > clear[:2]).all()
 
 
 @given(structures(), st.sampled_from([1e-3, 10.0, 1e4, 1e9]))

@@ -6,7 +6,8 @@ up to more than 1, the more so the smaller the tables: two of 2 cells have 0.77 
 
 Error of a family with f cells, read from a table of t cells with (equivalent) share e of epsilon: w a / (a + e), where
 a = NOISE f^SIZE (t/f)^READ / (rows epsilon). That is in proportion to the noise where it is small, and at most w:
-what is hopeless at this number of rows gets next to nothing. Groups form greedily like merged tables (`strategy`), by
+what is hopeless at this number of rows gets less, though never below KEEP of the share it would have if errors had no
+limit, since sizes do not tell how sparse the data are. Groups form greedily like merged tables (`strategy`), by
 the noise alone; shares then minimise the sum of errors. Tables for the roots alone are added where that lowers it.
 """
 
@@ -42,6 +43,7 @@ LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together gains little and takes long
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
 LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured
+KEEP = 0.6  # of the share that a group would have if errors had no limit: what looks hopeless may not be
 ROUNDS = 60
 MOST_SIGNAL = 1e100  # beyond, errors would be 0 and nothing would say how to share
 
@@ -242,11 +244,13 @@ def saturating_shares(weight: Array, half: Array, owner: NDArray[np.intp], group
     At the minimum the derivative is the same for all groups above the least share. Each round multiplies a share by the
     root of its derivative: exact in one round where all errors are far from their limit.
     """
+    clear = np.sqrt(np.bincount(owner, weight * half, groups))  # in proportion to the best shares far from the limit
+    least = np.maximum(KEEP * clear / clear.sum(), LEAST / groups)
     shares = np.full(groups, 1.0 / groups)
     for _ in range(ROUNDS):
         slope = np.bincount(owner, weight * half / np.square(half + shares[owner]), groups)
         shares = shares * np.sqrt(slope)
-        shares = np.maximum(shares / shares.sum(), LEAST / groups)
+        shares = np.maximum(shares / shares.sum(), least)
         shares = shares / shares.sum()
     return float(np.sum(weight * half / (half + shares[owner]))), shares
 
