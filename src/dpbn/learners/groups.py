@@ -43,7 +43,7 @@ LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together gains little and takes long
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
 LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured
-KEEP = 0.6  # of the share that a group would have if errors had no limit: what looks hopeless may not be
+KEEP = 0.5  # of the share that a group would have if errors had no limit: what looks hopeless may not be
 ROUNDS = 60
 MOST_SIGNAL = 1e100  # beyond, errors would be 0 and nothing would say how to share
 
@@ -249,10 +249,19 @@ def saturating_shares(weight: Array, half: Array, owner: NDArray[np.intp], group
     shares = np.full(groups, 1.0 / groups)
     for _ in range(ROUNDS):
         slope = np.bincount(owner, weight * half / np.square(half + shares[owner]), groups)
-        shares = shares * np.sqrt(slope)
-        shares = np.maximum(shares / shares.sum(), least)
-        shares = shares / shares.sum()
+        shares = _at_least(shares * np.sqrt(slope), least)
     return float(np.sum(weight * half / (half + shares[owner]))), shares
+
+
+def _at_least(parts: Array, least: Array) -> Array:
+    """Shares in proportion to `parts` that sum to 1, but none below its `least` (which sum to less than 1)."""
+    free = np.ones(len(parts), dtype=np.bool_)
+    while True:
+        scale = (1.0 - least[~free].sum()) / parts[free].sum()
+        low = free & (parts * scale < least)
+        if not low.any():
+            return np.where(free, parts * scale, least)
+        free &= ~low
 
 
 def _in_order(schema: Schema, names: Iterable[str]) -> Names:
