@@ -137,6 +137,9 @@ class Curator:
         with self._lock:
             sets = [names for r in requests for names in (r.tables if isinstance(r, Joint) else (r.names,))]
             tables = self._counts(sets)
+            again = any(m.mechanism == "gaussian" for m in self._committed)
+            if again and any(isinstance(r, Request) and r.mechanism == "gaussian" for r in requests):
+                raise PrivacyError("Gaussian tables must all be asked for in one call, got a second call")
             self._calls += 1
             blank: list[list[Measurement]] = []
             for index, r in enumerate(requests):

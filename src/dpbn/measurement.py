@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
 from dpbn.privacy import accounting, blocks, gradual, joint
+from dpbn.privacy.gaussian import gaussian_epsilon
 from dpbn.privacy.noise import check_scale
 
 Names = tuple[str, ...]
@@ -164,7 +165,7 @@ def total_loss(measurements: Sequence[Measurement], delta: float = 0.0) -> float
     if any(m.mechanism == "gaussian" for m in measurements):
         if groups or ladders or together or any(m.mechanism != "gaussian" for m in measurements):
             raise PrivacyError("Gaussian measurements must not be mixed with Laplace or sampled ones in one release")
-        return accounting.zcdp_epsilon(accounting.add_up(direct), delta)
+        return gaussian_epsilon(direct, delta)
     shared = [accounting.amplified(accounting.add_up(losses), s.rate) for s, losses in groups.items()]
     return accounting.add_up([*direct, *shared, *ladders.values(), *together])
 

@@ -93,44 +93,12 @@ def test_thinning_per_table_composes_better_than_one_shared_sample():
     assert single >= shared
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 8.0])
-@pytest.mark.parametrize("delta", [1e-10, 1e-6, 1e-3])
-def test_rho_budget_converts_back_within_epsilon(epsilon, delta):
-    rho = accounting.rho_budget(epsilon, delta)
-    assert accounting.zcdp_epsilon(rho, delta) <= epsilon
-    assert accounting.zcdp_epsilon(rho * (1 + 1e-9), delta) > epsilon
-    for share in (0.999, 0.5, 0.1):
-        assert accounting.zcdp_epsilon(rho * share, delta) <= epsilon
-
-
-def test_conversion_is_no_worse_than_other_libraries_and_as_measured():
-    from dp_accounting.rdp import rdp_privacy_accountant as rdp
-
-    orders = [1 + x / 10 for x in range(1, 1000)]
-    for rho in (0.001, 0.0244, 0.5, 3.0):
-        other, _ = rdp.compute_epsilon(orders, [a * rho for a in orders], 1e-6)
-        assert accounting.zcdp_epsilon(rho, 1e-6) <= other * (1 + 1e-12)
-        assert accounting.zcdp_epsilon(rho, 1e-6) <= bridge.zcdp_epsilon(rho, 1e-6)
-    assert accounting.rho_budget(1.0, 1e-6) == pytest.approx(0.0244, abs=5e-5)
-
-
-@pytest.mark.parametrize("rho", [0.001, 0.0244, 0.5, 3.0])
-def test_conversion_covers_the_exact_profile_of_the_gaussian(rho):
-    """(epsilon, delta) of one continuous Gaussian is known exactly; zCDP must not promise more."""
-    epsilon = accounting.zcdp_epsilon(rho, 1e-6)
-    with mpmath.workdps(50):
-        mu = mpmath.sqrt(2 * rho)
-        delta = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
-    assert delta <= 1e-6
-
-
 @pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, True, None, "1"])
 def test_bad_amounts_are_refused(bad):
     for call in (
         lambda: accounting.laplace_scale(bad, 1),
         lambda: accounting.gaussian_scale(bad, 1),
         lambda: accounting.split(bad, [1.0]),
-        lambda: accounting.rho_budget(bad, 1e-6),
     ):
         with pytest.raises(PrivacyError):
             call()
@@ -143,20 +111,3 @@ def test_bad_weights_and_rates_are_refused():
     for rate in (Fraction(0), Fraction(2), Fraction(-1, 2)):
         with pytest.raises(PrivacyError):
             accounting.amplified(1.0, rate)
-    for delta in (0.0, 1.0, -0.1, math.nan):
-        with pytest.raises(PrivacyError):
-            accounting.zcdp_epsilon(0.1, delta)
-
-
-@settings(deadline=None, max_examples=20)
-@given(
-    st.floats(0.01, 20),
-    st.sampled_from([1e-9, 1e-6, 1e-3]),
-    st.lists(st.floats(0.01, 100), min_size=1, max_size=8),
-    st.sampled_from([1, 2, 8]),
-)
-def test_gaussian_scales_of_a_split_budget_convert_back_within_epsilon(epsilon, delta, weights, squared):
-    shares = accounting.split(accounting.rho_budget(epsilon, delta), weights)
-    charged = [accounting.gaussian_rho(accounting.gaussian_scale(share, squared), squared) for share in shares]
-    total = accounting.zcdp_epsilon(accounting.add_up(charged), delta)
-    assert epsilon * (1 - 1e-9) <= total <= epsilon

@@ -116,6 +116,14 @@ def test_laplace_and_gaussian_do_not_mix():
         made.measure([Request(("a",), 10.0, "gaussian")], rate=Fraction(1, 2))
 
 
+def test_gaussian_tables_are_asked_for_in_one_call():
+    made = curator(5.0, 1e-6)
+    made.measure([Request(("a",), 10.0, "gaussian")])
+    with pytest.raises(PrivacyError, match="in one call"):
+        made.measure([Request(("b",), 10.0, "gaussian")])
+    assert len(made.measurements) == 1
+
+
 def test_the_ledger_is_charged_once_before_any_noise_and_not_for_a_refusal():
     events = []
 

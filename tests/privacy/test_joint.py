@@ -99,7 +99,7 @@ def test_p_is_rounded_up_and_hardly():
     for scale in (2.0**-40, 0.01, 0.3, 1.0, 3.7, 30.0, 1e4, 2.0**30):
         p = joint.ratio(scale)
         assert 0 < p < 1
-        rate = accounting._PRECISE.ln(accounting._PRECISE.divide(p.numerator, p.denominator))
+        rate = accounting.PRECISE.ln(accounting.PRECISE.divide(p.numerator, p.denominator))
         assert 0 < -Fraction(rate) <= 1 / Fraction(scale)
         if scale >= 0.3:
             assert float(-Fraction(rate) * Fraction(scale)) == pytest.approx(1.0, abs=1e-15)

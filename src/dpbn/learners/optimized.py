@@ -3,7 +3,7 @@
 Privacy. One record changes one cell by one in each table asked for, so a table, or a group of tables with joint noise,
 of scale l1/e is e-DP. One percent of epsilon counts the rows; which tables are asked for then depends on that noisy
 count and on public facts, and the shares e of all add up to at most epsilon (adaptive composition). With delta > 0
-and many tables: discrete Gaussian noise under zCDP, shares of rho, tables from public facts alone.
+and many tables: discrete Gaussian noise asked for at once, shares of rho, tables from public facts alone.
 All that follows is a function of the noisy tables and of public facts.
 """
 
@@ -20,7 +20,7 @@ from dpbn.learners.groups import can_draw, plan_groups
 from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
-from dpbn.learners.strategy import Strategy, plan_tables
+from dpbn.learners.strategy import Strategy, plan_tables, rho_of
 from dpbn.measure import Curator, Joint, Measurement, Request
 from dpbn.network import Structure
 from dpbn.privacy import accounting
@@ -92,7 +92,7 @@ def requests(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> li
             Request(names, accounting.laplace_scale(share, sensitivity.l1))
             for names, share in zip(strategy.tables, shares, strict=True)
         ]
-    shares = accounting.split(accounting.rho_budget(budget.epsilon, budget.delta), strategy.shares)
+    shares = accounting.split(rho_of(strategy, budget), strategy.shares)
     return [
         Request(names, accounting.gaussian_scale(share, sensitivity.l2_squared), "gaussian")
         for names, share in zip(strategy.tables, shares, strict=True)

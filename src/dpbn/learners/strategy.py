@@ -22,12 +22,12 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dpbn.measure import Names
 from dpbn.network import MAX_TABLE_AXES, Structure
-from dpbn.privacy import accounting
+from dpbn.privacy.gaussian import rho_budget
 from dpbn.privacy.guarantee import Budget, Sensitivity
 
 Key = TypeVar("Key")
@@ -76,9 +76,14 @@ def plan_tables(
     laplace = _strategy(structure, public, weights, "laplace", sensitivity.l1 / budget.epsilon)
     if budget.delta == 0:
         return laplace
-    rho = accounting.rho_budget(budget.epsilon, budget.delta)
-    gaussian = _strategy(structure, public, weights, "gaussian", math.sqrt(sensitivity.l2_squared / (math.pi * rho)))
-    return min(laplace, gaussian, key=lambda strategy: strategy.cost)
+    gaussian = _strategy(structure, public, weights, "gaussian", 1.0)
+    noise = math.sqrt(sensitivity.l2_squared / (math.pi * rho_of(gaussian, budget)))
+    return min(laplace, replace(gaussian, cost=noise * gaussian.cost), key=lambda strategy: strategy.cost)
+
+
+def rho_of(strategy: Strategy, budget: Budget) -> float:
+    """What the tables of a strategy with Gaussian noise may cost in all."""
+    return rho_budget(budget.epsilon, budget.delta, max(strategy.shares))
 
 
 def _strategy(

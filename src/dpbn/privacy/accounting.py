@@ -1,7 +1,7 @@
 """Composition: from the losses of the measurements made to one (epsilon, delta), rounded up.
 
-Pure epsilon-DP adds up. zCDP adds up in rho and is converted at the end. Poisson sampling at rate b turns
-epsilon into ln(1 + b (e^epsilon - 1)).
+Pure epsilon-DP adds up. Discrete Gaussian noise adds up in rho and is converted at the end (`gaussian`). Poisson
+sampling at rate b turns epsilon into ln(1 + b (e^epsilon - 1)).
 
 Rounding. Floats are exact rationals, so sums are made in `Fraction` and rounded once, to the private side.
 exp and ln are taken by `decimal`, which rounds them correctly at the context's 100 digits. Epsilons in
@@ -15,14 +15,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
 
 from dpbn.errors import PrivacyError
 from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.noise import LARGEST_SCALE, SMALLEST_SCALE, check_scale
 
-_PRECISE = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_MARGIN = Fraction(1, 10**40)
+PRECISE = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN)
+MARGIN = Fraction(1, 10**40)
 
 
 def round_up(value: Fraction) -> float:
@@ -106,12 +105,12 @@ def before_sampling(epsilon: float, rate: Fraction) -> float:
 
 def _log1p_expm1(epsilon: float, times: Fraction, over: Fraction, side: int) -> float:
     """ln(1 + (times/over) (e^epsilon - 1)), rounded up (side 1) or down (side -1)."""
-    context = _PRECISE
+    context = PRECISE
     ratio = times / over
     factor = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     grown = context.subtract(context.exp(Decimal(epsilon)), Decimal(1))
     value = Fraction(context.ln(context.add(Decimal(1), context.multiply(factor, grown))))
-    return round_up(value * (1 + _MARGIN)) if side > 0 else round_down(value * (1 - _MARGIN))
+    return round_up(value * (1 + MARGIN)) if side > 0 else round_down(value * (1 - MARGIN))
 
 
 def gaussian_rho(scale: float, l2_sensitivity_squared: int) -> float:
@@ -123,70 +122,9 @@ def gaussian_rho(scale: float, l2_sensitivity_squared: int) -> float:
     )
 
 
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The smallest epsilon known at which rho-zCDP implies (epsilon, delta)-DP: OpenDP's, or the line below.
-
-    Canonne, Kamath, Steinke 2020, Proposition 12: for every order a > 1,
-    epsilon = a rho + ln((a-1)/a) - (ln delta + ln a)/(a-1) is enough. Any order proves it; floats look for
-    the best one, and the formula is then evaluated at that order in decimals and rounded up.
-    """
-    check_delta(delta)
-    if rho == 0:
-        return 0.0
-    check_loss("rho", rho)
-    order = _best_order(rho, delta)
-    context, a = _PRECISE, Decimal(order)
-    log_ratio = context.ln(context.divide(context.subtract(a, Decimal(1)), a))
-    tail = context.divide(context.ln(context.multiply(Decimal(delta), a)), context.subtract(a, Decimal(1)))
-    value = context.subtract(context.add(context.multiply(a, Decimal(rho)), log_ratio), tail)
-    tight = max(0.0, round_up(Fraction(value) + _MARGIN * (1 + abs(Fraction(value)))))
-    return min(tight, bridge.zcdp_epsilon(rho, delta))
-
-
-def _best_order(rho: float, delta: float) -> float:
-    """The order at which the conversion is smallest."""
-    return _search(lambda a: a * rho + _without_rho(a, delta))
-
-
-def _without_rho(order: float, delta: float) -> float:
-    return math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
-
-
-def _search(bound: Callable[[float], float]) -> float:
-    """The order a > 1 at which `bound` is smallest: golden section over ln(a - 1). Any answer is safe."""
-    low, high, golden = -15.0, 45.0, (math.sqrt(5.0) - 1.0) / 2.0
-    for _ in range(90):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        smaller = bound(1.0 + math.exp(left)) < bound(1.0 + math.exp(right))
-        low, high = (low, right) if smaller else (left, high)
-    return 1.0 + math.exp((low + high) / 2.0)
-
-
-@lru_cache(maxsize=256, typed=True)
-def rho_budget(epsilon: float, delta: float) -> float:
-    """The largest rho whose conversion at `delta` stays within `epsilon`, rounded down.
-
-    The conversion a rho + c(a) <= epsilon of an order a allows rho = (epsilon - c(a)) / a: take the best order.
-    """
-    check_loss("epsilon", epsilon)
-    check_delta(delta)
-    order = _search(lambda a: -(epsilon - _without_rho(a, delta)) / a)
-    rho = (epsilon - _without_rho(order, delta)) / order
-    for margin in range(-13, -1):  # floats found it; the decimals of zcdp_epsilon have the last word
-        lowered = rho * (1.0 - 10.0**margin)
-        if lowered > 0 and max(zcdp_epsilon(lowered, delta), zcdp_epsilon(lowered * (1.0 - 1e-12), delta)) <= epsilon:
-            return lowered
-    raise PrivacyError(f"no Gaussian budget could be found for epsilon={epsilon}, delta={delta}")
-
-
 def check_loss(subject: str, value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
         raise PrivacyError(f"{subject} must be finite and above 0, got {value!r}")
-
-
-def check_delta(delta: float) -> None:
-    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 < delta < 1:
-        raise PrivacyError(f"delta must be in (0, 1) for Gaussian noise, got {delta!r}")
 
 
 def check_sampling(epsilon: float, rate: Fraction) -> Fraction:

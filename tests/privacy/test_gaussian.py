@@ -1,0 +1,159 @@
+"""From rho to (epsilon, delta): never below the exact loss of discrete Gaussian noise, and little above it."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpbn.audit.blackbox import discrete_gaussian_profile
+from dpbn.errors import PrivacyError
+from dpbn.privacy import accounting, gaussian
+from dpbn.privacy import opendp_bridge as bridge
+
+
+def exact_delta(scales, shifts, epsilon):
+    """By enumeration: the sum of (P - e^epsilon Q)+ over all outcomes, counts apart by `shifts`."""
+    axes = [np.arange(-math.ceil(14 * s) - 4, math.ceil(14 * s) + 5) for s in scales]
+    here, moved = np.ones(1), np.ones(1)
+    for axis, scale, shift in zip(axes, scales, shifts, strict=True):
+        law = np.exp(-(axis**2) / (2 * scale**2))
+        there = np.exp(-((axis - shift) ** 2) / (2 * scale**2))
+        here, moved = (np.multiply.outer(old, new / law.sum()).ravel() for old, new in ((here, law), (moved, there)))
+    return float(np.maximum(here - math.exp(epsilon) * moved, 0.0).sum())
+
+
+@pytest.mark.parametrize("x", [0, 0.3, -0.3, -5, -20, -59.5, 7, 33])
+def test_the_normal_function_is_right_to_sixty_digits(x):
+    with mpmath.workdps(1200):
+        found, known = mpmath.mpf(str(gaussian.normal(Fraction(x)))), mpmath.ncdf(x)
+        assert abs(found - known) <= known * mpmath.mpf(10) ** -60
+
+
+@pytest.mark.parametrize(
+    ("scales", "shifts"),
+    [
+        ((0.4,), (1,)),
+        ((1.0,), (1,)),
+        ((1.0,), (3,)),
+        ((0.7, 2.0), (1, 1)),
+        ((1.0, 1.7), (1, -1)),
+        ((3.0, 3.0), (1, 1)),
+        ((2.5, 6.0), (2, 1)),
+        ((1.5, 1.5, 4.0), (1, 1, 1)),
+    ],
+)
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2, 0.2])
+def test_the_claim_covers_the_exact_loss(scales, shifts, delta):
+    losses = [shift**2 / (2 * scale**2) for scale, shift in zip(scales, shifts, strict=True)]
+    epsilon = gaussian.gaussian_epsilon(losses, delta)
+    assert exact_delta(scales, shifts, epsilon) <= delta
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.floats(0.3, 8.0), st.integers(1, 3)), min_size=1, max_size=2),
+    st.floats(1e-10, 0.5),
+)
+def test_the_claim_covers_the_exact_loss_everywhere(cells, delta):
+    scales, shifts = zip(*cells, strict=True)
+    losses = [shift**2 / (2 * scale**2) for scale, shift in cells]
+    epsilon = gaussian.gaussian_epsilon(losses, delta)
+    assert exact_delta(scales, shifts, epsilon) <= delta * (1 + 1e-9) + 1e-14
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-6), (1.0, 1e-6), (1.0, 1e-9), (3.0, 1e-6)])
+def test_little_is_wasted_on_many_tables_and_five_percent_more_would_be_too_much(epsilon, delta):
+    tables = 18
+
+    def exact(rho):
+        return discrete_gaussian_profile(math.sqrt(tables / (2 * rho)), tables)(epsilon)
+
+    rho = gaussian.rho_budget(epsilon, delta, 1 / tables)
+    assert 0.8 * delta < exact(rho) <= delta < exact(1.05 * rho)
+
+
+def test_other_accountants_agree_on_tables_of_different_scales():
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    scales = (12.0, 15.0, 20.0, 30.0, 40.0)
+    made = [pld.from_discrete_gaussian_mechanism(s, value_discretization_interval=1e-4) for s in scales]
+    composed = made[0]
+    for other in made[1:]:
+        composed = composed.compose(other)
+    theirs = composed.get_epsilon_for_delta(1e-6)  # rounds up
+    ours = gaussian.gaussian_epsilon([1 / (2 * s * s) for s in scales], 1e-6)
+    assert theirs * 0.99 <= ours <= theirs * 1.01
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 8.0])
+@pytest.mark.parametrize("delta", [1e-10, 1e-6, 1e-3])
+@pytest.mark.parametrize("largest", [1.0, 0.05])
+def test_a_budget_converts_back_within_epsilon_and_is_used_up(epsilon, delta, largest):
+    rho = gaussian.rho_budget(epsilon, delta, largest)
+
+    def cost(rho):
+        return gaussian.gaussian_epsilon([largest * rho] * round(1 / largest), delta)
+
+    assert epsilon * (1 - 1e-8) <= cost(rho * (1 - 1e-12)) <= epsilon < cost(rho * (1 + 1e-7))
+    for part in (0.999, 0.5, 0.1):
+        assert cost(rho * part) <= epsilon
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.floats(0.01, 20),
+    st.sampled_from([1e-9, 1e-6, 1e-3]),
+    st.lists(st.floats(0.01, 100), min_size=1, max_size=8),
+    st.sampled_from([1, 2, 8]),
+)
+def test_scales_of_a_split_budget_convert_back_within_epsilon(epsilon, delta, weights, squared):
+    rho = gaussian.rho_budget(epsilon, delta, max(weights) / math.fsum(weights))
+    shares = accounting.split(rho, weights)
+    charged = [accounting.gaussian_rho(accounting.gaussian_scale(share, squared), squared) for share in shares]
+    assert epsilon * (1 - 1e-8) <= gaussian.gaussian_epsilon(charged, delta) <= epsilon
+
+
+def test_zcdp_is_no_worse_than_in_other_libraries_and_the_comparison_beats_it():
+    from dp_accounting.rdp import rdp_privacy_accountant as rdp
+
+    orders = [1 + x / 10 for x in range(1, 1000)]
+    for rho in (0.001, 0.0244, 0.5, 3.0):
+        other, _ = rdp.compute_epsilon(orders, [a * rho for a in orders], 1e-6)
+        assert gaussian.zcdp_epsilon(rho, 1e-6) <= other * (1 + 1e-12)
+        assert gaussian.zcdp_epsilon(rho, 1e-6) <= bridge.zcdp_epsilon(rho, 1e-6)
+    assert gaussian.zcdp_epsilon(0.02435, 1e-6) <= 1.0 < gaussian.zcdp_epsilon(0.02436, 1e-6)
+    assert gaussian.rho_budget(1.0, 1e-6, 0.04) == pytest.approx(0.02797, abs=2e-5)
+
+
+@pytest.mark.parametrize("rho", [0.001, 0.0244, 0.5, 3.0])
+def test_neither_conversion_promises_more_than_the_continuous_gaussian_keeps(rho):
+    for epsilon in (gaussian.zcdp_epsilon(rho, 1e-6), gaussian.gaussian_epsilon([rho / 100] * 100, 1e-6)):
+        with mpmath.workdps(50):
+            mu = mpmath.sqrt(2 * mpmath.mpf(rho))
+            delta = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+        assert delta <= 1e-6
+
+
+def test_what_is_not_proved_is_not_claimed():
+    rho, delta = 0.0275, 1e-6
+    epsilon = gaussian.normal_epsilon(rho, rho, delta)
+    k = gaussian._bound(epsilon, rho, rho)[1]
+    assert gaussian._proved(epsilon, rho, rho, delta, k)
+    assert not gaussian._proved(epsilon * (1 - 1e-9), rho, rho, delta, k)
+    for bad in (0.0, -1.0, 0.81 / rho, 1e300):
+        assert not gaussian._proved(epsilon, rho, rho, delta, bad)
+    assert gaussian.normal_epsilon(1e4, 1e4, delta) == math.inf  # zCDP has to serve
+
+
+def test_bad_amounts_are_refused():
+    for bad in (0, -1.0, math.nan, math.inf, True, None, "1"):
+        with pytest.raises(PrivacyError):
+            gaussian.rho_budget(bad, 1e-6)
+    for call, delta in itertools.product((gaussian.rho_budget, gaussian.zcdp_epsilon), (0.0, 1.0, -0.1, math.nan)):
+        with pytest.raises(PrivacyError):
+            call(0.1, delta)
