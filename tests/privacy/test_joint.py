@@ -18,10 +18,11 @@ from dpbn.errors import DpbnError, FormatError, PrivacyError
 from dpbn.graph import Dag
 from dpbn.measure import Curator, Joint, Measurement, Request, Sampling, Together, total_loss
 from dpbn.network import BayesianNetwork, Structure
-from dpbn.privacy import accounting, blocks, joint
+from dpbn.privacy import blocks, joint
 from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.guarantee import Budget, Guarantee, Neighbors, Sensitivity
 from dpbn.privacy.noise import InsecureNoise, SecureNoise
+from dpbn.privacy.precise import PRECISE
 from dpbn.release import Release, from_dict, load_release, to_dict
 from dpbn.statement import privacy_statement
 from dpbn.support import row_support
@@ -99,7 +100,7 @@ def test_p_is_rounded_up_and_hardly():
     for scale in (2.0**-40, 0.01, 0.3, 1.0, 3.7, 30.0, 1e4, 2.0**30):
         p = joint.ratio(scale)
         assert 0 < p < 1
-        rate = accounting.PRECISE.ln(accounting.PRECISE.divide(p.numerator, p.denominator))
+        rate = PRECISE.ln(PRECISE.divide(p.numerator, p.denominator))
         assert 0 < -Fraction(rate) <= 1 / Fraction(scale)
         if scale >= 0.3:
             assert float(-Fraction(rate) * Fraction(scale)) == pytest.approx(1.0, abs=1e-15)

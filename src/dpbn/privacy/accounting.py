@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 
 from dpbn.errors import PrivacyError
 from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.noise import LARGEST_SCALE, SMALLEST_SCALE, check_scale
-
-PRECISE = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN)
-MARGIN = Fraction(1, 10**40)
+from dpbn.privacy.precise import MARGIN, PRECISE
 
 
 def round_up(value: Fraction) -> float:

@@ -29,7 +29,8 @@ from functools import lru_cache
 
 from dpbn.errors import PrivacyError
 from dpbn.privacy import opendp_bridge as bridge
-from dpbn.privacy.accounting import MARGIN, PRECISE, add_up, check_loss, round_up
+from dpbn.privacy.accounting import add_up, check_loss, round_up
+from dpbn.privacy.precise import MARGIN, PRECISE
 
 MOST = 0.809  # of k times the largest part: below 2.2 / e, so that r ln(2.2 / (k r)) grows with r
 FURTHEST = 60.0  # deviations: beyond, the normal tail is below 1e-780 and not asked for

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
@@ -32,12 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
+from dpbn.privacy.precise import MARGIN, PRECISE
 
 Integers = NDArray[np.int64]
 LARGEST_RANK = 150  # of D: c_ij takes about D^3 additions of long integers, once for a tuple of sizes
 LARGEST_WORK = 2.0**36  # blocks * D * scale; a thousandth of it are coins
-_PRECISE = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_MARGIN = Fraction(1, 10**40)
 _BITS = 64  # of 1 - p
 _ONE = np.ones((), dtype=object)
 _DIGITS = 10  # binary digits of a geometric variable that have a coin of their own
@@ -75,8 +74,8 @@ def ratio(scale: float) -> Fraction:
     bits = _BITS + max(0, math.ceil(math.log2(scale)))
     if 1 / scale > bits:  # e^(-1/scale) is below the last digit
         return Fraction(1, 2**bits)
-    inverse = _PRECISE.divide(Decimal(-1), Decimal(scale))
-    exact = Fraction(_PRECISE.exp(inverse)) * (1 + _MARGIN)
+    inverse = PRECISE.divide(Decimal(-1), Decimal(scale))
+    exact = Fraction(PRECISE.exp(inverse)) * (1 + MARGIN)
     return Fraction(math.ceil(exact * 2**bits), 2**bits)
 
 
