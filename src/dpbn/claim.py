@@ -25,7 +25,8 @@ def check_claim(release: Release) -> None:
         for m in release.measurements:
             _check_loss(m, sensitivity)
         _check_joint(release.measurements)
-        spent = total_loss(release.measurements, guarantee.delta)
+        _check_gaussian(release.measurements)
+        spent = total_loss(release.measurements, guarantee.delta, proved=True)
     except PrivacyError as error:
         raise FormatError(f"measurements of a release must be ones that can be accounted for: {error}") from None
     if not spent <= guarantee.epsilon:
@@ -55,6 +56,13 @@ def _check_joint(measurements: Sequence[Measurement]) -> None:
         folded = blocks.fold([m.values for m in found], [m.names for m in found])
         blocks.check_totals(folded)
         joint.check_joint([table.shape[1] for table in folded], found[0].scale, len(folded[0]))
+
+
+def _check_gaussian(measurements: Sequence[Measurement]) -> None:
+    """What Gaussian tables cost is proved for tables asked for at once."""
+    stages = {m.stage for m in measurements if m.mechanism == "gaussian"}
+    if len(stages) > 1:
+        raise FormatError(f"Gaussian measurements of a release must be of one stage, got {sorted(stages)}")
 
 
 def _check_private(release: Release) -> None:

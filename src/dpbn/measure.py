@@ -129,7 +129,7 @@ class Curator:
 
         They come in the order asked for; a `Joint` gives one for each of its tables.
         """
-        rate = check_rate(rate)
+        rate, requests = check_rate(rate), tuple(requests)  # they are gone through more than once
         if rate == 0:
             raise PrivacyError("a sampling rate must be above 0, got 0")
         if rate < 1 and any(isinstance(request, Joint) for request in requests):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
 from dpbn.privacy import accounting, blocks, gradual, joint
-from dpbn.privacy.gaussian import gaussian_epsilon
+from dpbn.privacy.gaussian import gaussian_epsilon, proved_epsilon
 from dpbn.privacy.noise import check_scale
 
 Names = tuple[str, ...]
@@ -147,8 +147,11 @@ def finest(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
     return tuple(m for m in measurements if not m.ladder or m.scale == scales[m.ladder])
 
 
-def total_loss(measurements: Sequence[Measurement], delta: float = 0.0) -> float:
-    """The epsilon (at this delta) of publishing all `measurements` together, rounded up."""
+def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, proved: bool = False) -> float:
+    """The epsilon (at this delta) of publishing all `measurements` together, rounded up.
+
+    Gaussian noise is charged a little more than is `proved`, so that every machine can confirm what one has charged.
+    """
     if any(not math.isfinite(m.loss) or m.loss < 0 for m in measurements):
         raise PrivacyError("the loss of every measurement must be finite and >= 0")
     direct = [m.loss for m in measurements if m.sampling is None and not m.ladder and m.together is None]
@@ -165,7 +168,7 @@ def total_loss(measurements: Sequence[Measurement], delta: float = 0.0) -> float
     if any(m.mechanism == "gaussian" for m in measurements):
         if groups or ladders or together or any(m.mechanism != "gaussian" for m in measurements):
             raise PrivacyError("Gaussian measurements must not be mixed with Laplace or sampled ones in one release")
-        return gaussian_epsilon(direct, delta)
+        return (proved_epsilon if proved else gaussian_epsilon)(direct, delta)
     shared = [accounting.amplified(accounting.add_up(losses), s.rate) for s, losses in groups.items()]
     return accounting.add_up([*direct, *shared, *ladders.values(), *together])
 

@@ -122,6 +122,9 @@ def test_gaussian_tables_are_asked_for_in_one_call():
     with pytest.raises(PrivacyError, match="in one call"):
         made.measure([Request(("b",), 10.0, "gaussian")])
     assert len(made.measurements) == 1
+    assert len(curator(5.0, 1e-6).measure(Request((name,), 10.0, "gaussian") for name in "ab")) == 2
+    with pytest.raises(PrivacyError, match="at most epsilon"):
+        curator(5.0, 1e-6).measure([Request(("a",), 1e-3, "gaussian")])
 
 
 def test_the_ledger_is_charged_once_before_any_noise_and_not_for_a_refusal():

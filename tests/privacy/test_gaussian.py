@@ -27,7 +27,7 @@ def exact_delta(scales, shifts, epsilon):
     return float(np.maximum(here - math.exp(epsilon) * moved, 0.0).sum())
 
 
-@pytest.mark.parametrize("x", [0, 0.3, -0.3, -5, -20, -59.5, 7, 33])
+@pytest.mark.parametrize("x", [0, 0.3, -0.3, -5, -20, -39.5, 7, 33])
 def test_the_normal_function_is_right_to_sixty_digits(x):
     with mpmath.workdps(1200):
         found, known = mpmath.mpf(str(gaussian.normal(Fraction(x)))), mpmath.ncdf(x)
@@ -148,6 +148,36 @@ def test_what_is_not_proved_is_not_claimed():
     for bad in (0.0, -1.0, 0.81 / rho, 1e300):
         assert not gaussian._proved(epsilon, rho, rho, delta, bad)
     assert gaussian.normal_epsilon(1e4, 1e4, delta) == math.inf  # zCDP has to serve
+
+
+def test_budgets_at_the_far_ends_fall_back_to_zcdp():
+    for epsilon, delta, largest in ((1e-12, 1e-12, 1.0), (100.0, 1e-300, 0.03), (1.0, 5e-324, 1.0), (1.0, 1e-6, 1e-9)):
+        rho = gaussian.rho_budget(epsilon, delta, largest)
+        assert gaussian.zcdp_epsilon(rho * 0.8, delta) <= epsilon
+    assert gaussian.rho_budget(1.0, 1e-6, 1e-9) > 0.028  # parts below a thousandth count as a thousandth
+
+
+def test_what_is_charged_can_be_confirmed_where_the_search_ends_elsewhere():
+    losses = [0.001, 0.002, 0.02]
+    charged, proved = gaussian.gaussian_epsilon(losses, 1e-6), gaussian.proved_epsilon(losses, 1e-6)
+    assert proved * (1 + 1e-12) < charged < proved * (1 + 1e-10)
+
+
+def test_a_caller_with_a_strict_decimal_context_gets_the_same():
+    import decimal
+
+    gaussian.normal_epsilon.cache_clear()
+    with decimal.localcontext(decimal.Context(prec=3, traps=[decimal.Inexact, decimal.FloatOperation])):
+        strict = gaussian.gaussian_epsilon([0.0123], 1e-6)
+    gaussian.normal_epsilon.cache_clear()
+    assert strict == gaussian.gaussian_epsilon([0.0123], 1e-6)
+
+
+def test_losses_beyond_all_reach_have_an_answer_or_a_typed_error():
+    assert gaussian.gaussian_epsilon([1e5], 1e-6) > 1e5  # OpenDP has no conversion there
+    assert accounting.add_up([1.7e308] * 3) == math.inf
+    with pytest.raises(PrivacyError):
+        gaussian.gaussian_epsilon([1.7e308] * 3, 1e-6)
 
 
 def test_bad_amounts_are_refused():

@@ -12,6 +12,7 @@ error below 1e-60. They are moved by 1e-40 to the private side before the last r
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -24,7 +25,10 @@ from dpbn.privacy.precise import MARGIN, PRECISE
 
 def round_up(value: Fraction) -> float:
     """The smallest float not below `value`."""
-    nearest = float(value)  # correctly rounded, so at most one step off
+    try:
+        nearest = float(value)  # correctly rounded, so at most one step off
+    except OverflowError:
+        return math.inf if value > 0 else -sys.float_info.max
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 

@@ -16,14 +16,16 @@ rho. delta = E[(e^L - e^epsilon)+] with the log odds L = -rho + sum s X / scale^
    As r w and so r v <= r w / (1 - 2 r w) grow with r, rho' <= rho (1 + 2 l w / (1 - 2 l w)) for the largest part l. So
    delta <= e^(k rho) (e^(rho' - rho) F(m - (epsilon + rho) / m) - e^epsilon F(-(epsilon + rho) / m)),
    with m = root(2 rho') and F the normal distribution function. Any k proves it.
-Floats look for k and epsilon; decimals prove them.
+All that is needed of s is that it is a whole number, so at least 1 where it is not 0. The bound grows with rho and l
+(more rho multiplies e^L by at least 1 and spreads it), so both may be given too large. Floats look for k and epsilon;
+decimals prove them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
@@ -33,11 +35,18 @@ from dpbn.privacy.accounting import add_up, check_loss, round_up
 from dpbn.privacy.precise import MARGIN, PRECISE
 
 MOST = 0.809  # of k times the largest part: below 2.2 / e, so that r ln(2.2 / (k r)) grows with r
-FURTHEST = 60.0  # deviations: beyond, the normal tail is below 1e-780 and not asked for
+FURTHEST = 40.0  # deviations: beyond, the normal tail is below 1e-340 and not asked for
+LEAST_DELTA = 1e-40  # below, zCDP serves alone
+SLACK = 1e-11  # added to what is charged: the searches may end elsewhere on another machine, by much less
 
 
 def gaussian_epsilon(losses: Sequence[float], delta: float) -> float:
-    """The smallest epsilon proved for tables with discrete Gaussian noise, asked for at once, of these rho."""
+    """What tables with discrete Gaussian noise of these rho, asked for at once, cost at `delta`."""
+    return proved_epsilon(losses, delta) * (1.0 + SLACK)
+
+
+def proved_epsilon(losses: Sequence[float], delta: float) -> float:
+    """The smallest epsilon that the search on this machine finds and proves."""
     rho = add_up(losses)
     return min(zcdp_epsilon(rho, delta), normal_epsilon(rho, max(losses, default=0.0), delta))
 
@@ -49,17 +58,18 @@ def rho_budget(epsilon: float, delta: float, largest: float = 1.0) -> float:
     check_delta(delta)
     order = _search(lambda a: -(epsilon - _without_rho(a, delta)) / a)
     zcdp = (epsilon - _without_rho(order, delta)) / order  # a rho + c(a) <= epsilon at the best order a
-    rho = max(zcdp, _bisect(lambda r: _bound(epsilon, r, largest * r)[0] > delta, zcdp, 4.0 * zcdp))
-
+    rho = max(zcdp, _bisect(lambda r: _bound(epsilon, r, _part(largest * r, r))[0] > delta, zcdp, 4.0 * zcdp))
     part = min(1.0, largest * (1.0 + 1e-9))  # shares are rounded
 
     def fits(rho: float) -> bool:
-        return min(zcdp_epsilon(rho, delta), normal_epsilon(rho, part * rho, delta)) <= epsilon
+        cost = min(zcdp_epsilon(rho, delta), normal_epsilon(rho, part * rho, delta))
+        return cost * (1.0 + SLACK) <= epsilon
 
-    for margin in range(-9, -1):  # more than the floats of the search may differ by; decimals have the last word
-        lowered = rho * (1.0 - 10.0**margin)
-        if lowered > 0 and fits(lowered) and fits(lowered * (1.0 - 1e-12)):
-            return lowered
+    for start in (rho, zcdp):
+        for margin in range(-9, -1):  # more than the searches may differ by; decimals have the last word
+            lowered = start * (1.0 - 10.0**margin)
+            if lowered > 0 and fits(lowered) and fits(lowered * (1.0 - 1e-12)):
+                return lowered
     raise PrivacyError(f"no Gaussian budget could be found for epsilon={epsilon}, delta={delta}")
 
 
@@ -70,13 +80,20 @@ def normal_epsilon(rho: float, largest: float, delta: float) -> float:
     if rho == 0:
         return 0.0
     check_loss("rho", rho)
-    most = zcdp_epsilon(rho, delta)
+    if delta < LEAST_DELTA:
+        return math.inf
+    largest, most = _part(largest, rho), zcdp_epsilon(rho, delta)
     found = _bisect(lambda epsilon: _bound(epsilon, rho, largest)[0] <= delta, 0.0, most)
     for margin in range(-13, -5):
         epsilon = found * (1.0 + 10.0**margin)
         if epsilon < most and _proved(epsilon, rho, largest, delta, _bound(epsilon, rho, largest)[1]):
             return epsilon
     return math.inf
+
+
+def _part(largest: float, rho: float) -> float:
+    """The largest part, or a thousandth of all if that is more: smaller ones gain nothing."""
+    return max(largest, rho / 1000.0)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -91,10 +108,10 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         return 0.0
     check_loss("rho", rho)
     order = _best_order(rho, delta)
-    context, a = PRECISE, Decimal(order)
+    context, a = PRECISE, _decimal(Fraction(order))
     log_ratio = context.ln(context.divide(context.subtract(a, Decimal(1)), a))
-    tail = context.divide(context.ln(context.multiply(Decimal(delta), a)), context.subtract(a, Decimal(1)))
-    value = context.subtract(context.add(context.multiply(a, Decimal(rho)), log_ratio), tail)
+    tail = context.divide(context.ln(context.multiply(_decimal(Fraction(delta)), a)), context.subtract(a, Decimal(1)))
+    value = context.subtract(context.add(context.multiply(a, _decimal(Fraction(rho))), log_ratio), tail)
     tight = max(0.0, round_up(Fraction(value) + MARGIN * (1 + abs(Fraction(value)))))
     return min(tight, bridge.zcdp_epsilon(rho, delta))
 
@@ -143,7 +160,7 @@ def _normal(x: float) -> float:
 def _proved(epsilon: float, rho: float, largest: float, delta: float, k: float) -> bool:
     """The same at this k in decimals, every step moved by `MARGIN` to the private side: is it at most `delta`?"""
     e, r, part = Fraction(epsilon), Fraction(rho), Fraction(k) * Fraction(largest)
-    if not 0 < part <= Fraction(MOST):
+    if not 0 < part <= Fraction(MOST) or k * rho > 700.0:
         return False
     up, down = 1 + MARGIN, 1 - MARGIN
     logarithm = Fraction(PRECISE.ln(_decimal(Fraction(11, 5) / part)))
@@ -167,18 +184,16 @@ def normal(x: Fraction) -> Decimal:
     All terms have one sign; in the left tail their sum nearly cancels 1/2, so digits are added for what it takes away.
     """
     digits = 120 + math.ceil(x * x / 4)
-    context = Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)
-    z = _decimal(x, context)
-    square = context.multiply(z, z)
-    term, total, odd = z, z, 1
-    while abs(term) > abs(total) * Decimal(10) ** -digits:
-        odd += 2
-        term = context.divide(context.multiply(term, square), Decimal(odd))
-        total = context.add(total, term)
-    density = context.divide(
-        context.exp(context.divide(square, Decimal(-2))), context.sqrt(context.multiply(Decimal(2), _pi(digits)))
-    )
-    return context.add(Decimal("0.5"), context.multiply(density, total))
+    with localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)) as context:
+        z = _decimal(x, context)
+        square = z * z
+        term, total, odd, small = z, z, 1, Decimal(10) ** -digits
+        while abs(term) > abs(total) * small:
+            odd += 2
+            term = term * square / odd
+            total += term
+        density = (square / -2).exp() / (2 * _pi(digits)).sqrt()
+        return Decimal("0.5") + density * total
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ The clamp is applied after the noise, so it is post-processing and costs no priv
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -62,10 +63,13 @@ def gaussian_rho(scale: float, l2_sensitivity: float) -> float:
 
 @lru_cache(maxsize=1024)
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """epsilon(delta) of rho-zCDP by OpenDP's own conversion."""
+    """epsilon(delta) of rho-zCDP by OpenDP's own conversion; infinite where it has none (rho beyond its reach)."""
     opendp = _opendp()
     opendp.enable_features("honest-but-curious")
     space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64")
     mechanism = opendp.c.make_zCDP_to_approxDP(opendp.m.make_gaussian(*space, scale=1.0))
     sensitivity = float(np.nextafter(np.sqrt(2.0 * rho), np.inf))  # scale 1 has rho = sensitivity^2 / 2
-    return float(mechanism.map(sensitivity).epsilon(delta))
+    try:
+        return float(mechanism.map(sensitivity).epsilon(delta))
+    except opendp.OpenDPException:
+        return math.inf

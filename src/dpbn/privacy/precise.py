@@ -1,4 +1,4 @@
-"""Decimals of 100 digits, in which exp, ln and roots are rounded correctly, and how far results then move to be safe."""
+"""Decimals of 100 digits, with exp, ln and roots rounded correctly, and how far results then move to be safe."""
 
 from __future__ import annotations
 
