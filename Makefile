@@ -40,7 +40,7 @@ bench-inference: $(VENV)/.bench  ## time posteriors, queries, batches and MPE ag
 check-explanations: $(VENV)/.bench  ## MPE on all 24 networks of the bnlearn repository (minutes)
 	$(BIN)/python benchmarks/inference.py --only explanations
 
-audit: $(VENV)/.dev  ## black-box audit of every private method and of broken ones (25 minutes); docs/reliability.md
+audit: $(VENV)/.dev  ## black-box audit of every private method and of broken ones (an hour on two cores); docs/reliability.md
 	$(BIN)/python benchmarks/audit.py
 
 fuzz: $(VENV)/.fuzz  ## coverage-guided fuzzing of every reader (8 minutes); figures go to docs/reliability.md
