@@ -35,7 +35,7 @@ from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.evaluate.source import SimulatedSource
 from dpbn.formats import BUNDLED
 from dpbn.graph import markov_blanket
-from dpbn.learners import estimate, groups, strategy
+from dpbn.learners import estimate, groups, shrinkage, strategy
 from dpbn.learners.optimized import learn_optimized
 from dpbn.privacy import accounting
 from dpbn.sampling import sample_codes
@@ -103,6 +103,10 @@ def compare(
             print("  excess over no privacy / Private-PGM's: " + "  ".join(f"{m} {x:.2f}" for m, x in excess.items()))
 
 
+def _even_prior(table: np.ndarray, deviation: float, total: np.ndarray) -> shrinkage.Prior:
+    return shrinkage.Prior(np.ones(len(table)), np.zeros(len(table)), table[0].size * deviation / total)
+
+
 def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float) -> None:
     """One part at a time taken out of the learner (constants set so that the part does nothing)."""
     parts: dict[str, dict[object, dict[str, object]]] = {
@@ -114,7 +118,8 @@ def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, e
         "no merging, noise drawn apart": {groups: {"LARGEST_RANK": 0}, strategy: {"LARGEST_MERGED": 0}},
         "no tables for roots": {groups: {"_root_groups": lambda *_: []}},
         "errors that do not saturate": {groups: {"NOISE": 1e-6}},
-        "no sparse prior (shape 1)": {estimate: {"fitted_shape": lambda table, *_: np.ones(len(table))}},
+        "no sparse prior (shape 1)": {estimate: {"fitted_prior": _even_prior}},
+        "no empty cells (spike 0)": {shrinkage: {"SPIKES": np.zeros(1)}},
     }
     for network in networks:
         print(header(f"{network}, epsilon {epsilon:g}, {rows} rows, {runs} runs"))

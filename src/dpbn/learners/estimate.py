@@ -38,7 +38,7 @@ from dpbn.learners.refinement import (
     over_states,
     resolution,
 )
-from dpbn.learners.shrinkage import Posterior, fitted_shape
+from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
 from dpbn.measure import Measurement, Names
 from dpbn.network import Structure
 
@@ -48,7 +48,7 @@ SWEEPS = 12
 STANDS_OUT = 2.0  # deviations of a chi-square by which a component must exceed its noise
 MARGIN_STANDS_OUT = 3.0  # the same for a margin of one variable, whose noise is the difference of two variances
 LEAST_NOISE = 0.1  # of that difference, as a part of the least-squares variance
-PSEUDO_COUNT = 0.5  # per cell while refining, in units of the fitted shape
+PSEUDO_COUNT = 0.5  # per cell while refining, in units of the fitted prior's weight
 FLOOR = 0.1  # part of the shrunk estimate kept where giving back would leave less
 SMALLEST_VARIANCE = 1e-4
 
@@ -69,7 +69,7 @@ class Start:
     linear: list[Array]  # least squares
     shrunk: list[Array]  # positive
     corrected: list[Array]  # what stands out given back
-    shapes: list[Array]  # of the fitted priors, one per repetition
+    priors: list[Prior]  # fitted, one per table
     total: Array  # number of records
 
 
@@ -141,7 +141,7 @@ def estimate_batch(
         for node in wanted:
             index = homes[node]
             family = family_margin(schema, plan, index, counts[index], structure.family(node).names)
-            pseudo = PSEUDO_COUNT * start.shapes[index] * noise[index] / (1 + noise[index])
+            pseudo = PSEUDO_COUNT * start.priors[index].weight * noise[index] / (1 + noise[index])
             spread = over_states(family, resolutions[index])
             cpts[node] = normalised(node, family + _per_repetition(pseudo, family.ndim) * spread)
     return {node: cpts[node] for node in structure.nodes}
@@ -175,9 +175,9 @@ def consistent_counts(schema: Schema, plan: Layout, noisy: Sequence[Array], vari
     """Tables that agree: by least squares, then positive, then with what stands out given back."""
     linear = least_squares(noisy, variances, plan.shared)
     total = np.maximum(linear[0].reshape(linear[0].shape[0], -1).sum(axis=1), _total_deviation(plan, variances))
-    shapes = [fitted_shape(table, math.sqrt(v), total) for table, v in zip(linear, variances, strict=True)]
-    shrunk, spreads = _constrained_means(noisy, variances, [Posterior(shape) for shape in shapes], plan.shared)
-    return Start(linear, shrunk, _give_back(schema, plan, linear, shrunk, variances, spreads), shapes, total)
+    priors = [fitted_prior(table, math.sqrt(v), total) for table, v in zip(noisy, variances, strict=True)]
+    shrunk, spreads = _constrained_means(noisy, variances, priors, plan.shared)
+    return Start(linear, shrunk, _give_back(schema, plan, linear, shrunk, variances, spreads), priors, total)
 
 
 def _total_deviation(plan: Layout, variances: Sequence[float]) -> float:
@@ -185,7 +185,7 @@ def _total_deviation(plan: Layout, variances: Sequence[float]) -> float:
 
 
 def _constrained_means(
-    noisy: Sequence[Array], variances: Sequence[float], posteriors: Sequence[Posterior], shared: Sequence[Overlap]
+    noisy: Sequence[Array], variances: Sequence[float], priors: Sequence[Prior], shared: Sequence[Overlap]
 ) -> tuple[list[Array], list[Array]]:
     """Posterior means whose shared margins agree, and the cells' posterior variances.
 
@@ -193,7 +193,11 @@ def _constrained_means(
     variances: so each Newton step weighs by those sums.
     """
     deviations = [math.sqrt(variance) for variance in variances]
-    points = [table / deviation for table, deviation in zip(noisy, deviations, strict=True)]
+    posteriors = [Posterior(prior) for prior in priors]
+    points = [
+        table / deviation - _per_repetition(prior.rate, table.ndim)
+        for table, deviation, prior in zip(noisy, deviations, priors, strict=True)
+    ]
 
     def moments() -> tuple[list[Array], list[Array]]:
         means, spreads = [], []

@@ -1,15 +1,18 @@
 """Posterior means of counts that cannot be negative and are mostly small.
 
-Model of one cell: the count c has a Gamma prior of shape a, the noisy count is y = c + noise of deviation s.
-With u = y/s (shifted by whatever is linear in c: the prior's rate, the multiplier of a constraint), t = c/s has
-density proportional to t^(a-1) exp(-(t-u)^2/2) on t > 0, and everything needed is a function of (u, a):
+Model of one cell: the count c is 0 with probability `spike`, else it has a Gamma prior of shape a and rate r; the
+noisy count is y = c + noise of deviation s. Let t = c/s, and u = y/s - r s plus whatever else is linear in c (the
+multiplier of a constraint). Then the posterior of t above 0 has density proportional to t^(a-1) exp(tu - t^2/2), and
+everything needed is a function of (u, a):
 
     H(u, a) = integral of t^(a-1) exp(tu - t^2/2) dt,    g(u, a) = E[t] = d ln H / du,
     Var[t] = dg/du = a + u g - g^2   (integrate by parts).
 
 A small shape says "most cells are nearly empty": g is close to u where u is large, to a/|u| where u is
-negative, and never zero. The last line is a differential equation that is stable for growing u, so one
-Runge-Kutta sweep from the far left tabulates g and ln H for all shapes at once.
+negative, and never zero. A spike says "many cells are quite empty, the others alike", as deterministic CPTs
+make them: it multiplies g by w, the probability of a count above 0, with odds
+(1 - spike) / spike times (r s)^a H(u, a) / Gamma(a). The line for Var[t] is a differential equation that is stable for
+growing u, so one Runge-Kutta sweep from the far left tabulates g and ln H for all shapes at once.
 """
 
 from __future__ import annotations
@@ -24,7 +27,12 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 SHAPES = np.geomspace(0.02, 5.0, 24)
+SPIKES = np.array([0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.85, 0.92])
+LEAN = 0.4  # prior of the shape: a^-LEAN per unit of ln a
 LOW, HIGH, STEP = -30.0, 14.0, 0.05
+ENOUGH = 4_000  # cells to fit a prior to: of larger tables as many, evenly spaced
+CHUNK = 1_000_000  # cells times priors compared at once
+_HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -72,21 +80,40 @@ def _far_left(u: float, shape: Array) -> Array:
     return shape / (x + tail)
 
 
-class Posterior:
-    """g and its slope for one table: the shape may differ between the repetitions of a batch."""
+@dataclass(frozen=True)
+class Prior:
+    """Of the counts of one table, one entry per repetition; `rate` in units of 1/deviation."""
 
-    def __init__(self, shape: Array):
+    shape: Array
+    spike: Array
+    rate: Array
+
+    @property
+    def weight(self) -> Array:
+        """Shape of a Gamma prior that is as strong on average."""
+        return np.asarray(self.shape * (1.0 - self.spike))
+
+
+class Posterior:
+    """Mean and variance of t for one table, as functions of u: the prior may differ between repetitions."""
+
+    def __init__(self, prior: Prior):
         grid = tabulated()
-        position = np.clip(np.log(shape / SHAPES[0]) / np.log(SHAPES[1] / SHAPES[0]), 0, len(SHAPES) - 1.000001)
+        position = np.clip(np.log(prior.shape / SHAPES[0]) / np.log(SHAPES[1] / SHAPES[0]), 0, len(SHAPES) - 1.000001)
         row = position.astype(np.intp)
         part = (position - row)[:, None]
-        self._shape = np.asarray(shape, dtype=np.float64)
-        self._rows = (1 - part) * grid.log_mean[row] + part * grid.log_mean[row + 1]
+        self._shape = np.asarray(prior.shape, dtype=np.float64)[:, None]
+        log_gamma = np.array([[math.lgamma(shape)] for shape in prior.shape])
+        with np.errstate(divide="ignore"):
+            self._odds = np.log1p(-prior.spike)[:, None] - np.log(prior.spike)[:, None]
+        self._odds = self._odds + self._shape * np.log(prior.rate)[:, None]  # times H(u, a) / Gamma(a)
+        log_mass = (1 - part) * grid.log_mass[row] + part * grid.log_mass[row + 1]
+        log_mean = (1 - part) * grid.log_mean[row] + part * grid.log_mean[row + 1]
+        self._rows = log_mean - np.logaddexp(0.0, log_gamma - self._odds - log_mass)
 
     def mean_and_slope(self, u: Array) -> tuple[Array, Array]:
-        """g(u) and dg/du, for u with the batch axis first."""
+        """E[t] and its derivative by u, for u with the batch axis first."""
         flat = u.reshape(u.shape[0], -1)
-        shape = self._shape[:, None]
         position = np.clip((flat - LOW) / STEP, 0, self._rows.shape[1] - 1.000001)
         column = position.astype(np.intp)
         left = np.take_along_axis(self._rows, column, axis=1)
@@ -96,40 +123,57 @@ class Posterior:
         right = flat > HIGH
         if right.any():
             far = np.maximum(flat, HIGH)
-            mean = np.where(right, far + (shape - 1) / far, mean)
+            mean = np.where(right, far + (self._shape - 1) / far, mean)
             slope = np.where(right, 1.0, slope)
         below = flat < LOW
         if below.any():
             far = np.minimum(flat, LOW)
-            tail = shape / (-far - (shape + 1) / far)
-            mean = np.where(below, tail, mean)
-            slope = np.where(below, tail / -far, slope)
+            filled = 1.0 / (1.0 + np.exp(np.minimum(self._shape * np.log(-far) - self._odds, 700.0)))
+            tail = self._shape / (-far - (self._shape + 1) / far)
+            mean = np.where(below, filled * tail, mean)
+            slope = np.where(below, filled * tail / -far + filled * (1 - filled) * tail * tail, slope)
         return mean.reshape(u.shape), slope.reshape(u.shape)
 
 
-def fitted_shape(values: Array, deviation: float, total: Array) -> Array:
-    """Per repetition, the shape under which the noisy cells of one table are most plausible.
+def fitted_prior(values: Array, deviation: float, total: Array) -> Prior:
+    """Per repetition, the prior under which the noisy cells of one table are plausible.
 
-    Cells are taken as independent with prior mean total/cells. The answer is the posterior mean of ln(shape) over
-    the grid, so a table too noisy to tell gets something in between.
+    Cells are taken as independent with prior mean total/cells. The answer is the posterior mean of ln(shape) and of the
+    spike over a grid, so a table too noisy to tell gets something in between.
     """
-    grid = tabulated()
-    flat = values.reshape(values.shape[0], -1)
+    flat = values.reshape(values.shape[0], -1) / deviation
     cells = flat.shape[1]
-    scaled = flat / deviation
-    scores = []
-    for row, shape in enumerate(SHAPES):
-        rate = shape * cells * deviation / total[:, None]  # of the prior, in units of 1/deviation
-        u = scaled - rate
-        inside = np.clip(u, LOW, HIGH)
-        log_mass = np.interp(inside, grid.points, grid.log_mass[row])
+    shapes, spikes = SHAPES[::2, None, None], SPIKES[:, None]
+    rates = shapes * (1.0 - spikes) * cells * deviation / total  # shape, spike, repetition
+    score = -LEAN * np.log(shapes) + np.zeros_like(rates)
+    if cells > ENOUGH:
+        flat = flat[:, np.linspace(0, cells - 1, ENOUGH).astype(np.intp)]
+    width = max(1, CHUNK // rates.size)
+    for start in range(0, flat.shape[1], width):
+        score += _log_likelihood(flat[:, start : start + width], rates)
+    weights = np.exp(score - score.max(axis=(0, 1)))
+    weights /= weights.sum(axis=(0, 1))
+    shape = np.exp((weights * np.log(shapes)).sum(axis=(0, 1)))
+    spike = (weights * spikes).sum(axis=(0, 1))
+    return Prior(shape, spike, shape * (1.0 - spike) * cells * deviation / total)
+
+
+def _log_likelihood(scaled: Array, rates: Array) -> Array:
+    """Of noisy cells in deviations (repetition, cell), summed over cells, up to a term common to all priors."""
+    grid, shapes = tabulated(), SHAPES[::2, None, None, None]
+    u = scaled - rates[..., None]
+    position = np.clip((u - LOW) / STEP, 0, len(grid.points) - 1.000001)
+    column = position.astype(np.intp)
+    row = 2 * np.arange(len(shapes))[:, None, None, None]
+    left = grid.log_mass[row, column]
+    log_mass = left + (position - column) * (grid.log_mass[row, column + 1] - left)
+    log_gamma = np.array([math.lgamma(shape) for shape in SHAPES[::2]])[:, None, None, None]
+    if (right := u > HIGH).any():
         far = np.maximum(u, HIGH)
-        above = 0.5 * far * far + (shape - 1) * np.log(far) + 0.5 * math.log(2 * math.pi)
-        log_mass = np.where(u > HIGH, above, log_mass)
-        log_mass = np.where(u < LOW, math.lgamma(shape) - shape * np.log(np.maximum(-u, -LOW)), log_mass)
-        terms = shape * np.log(rate) - math.lgamma(shape) + log_mass - 0.5 * scaled * scaled
-        scores.append(terms.sum(axis=1))
-    score = np.array(scores)
-    weights = np.exp(score - score.max(axis=0))
-    weights /= weights.sum(axis=0)
-    return np.asarray(np.exp(np.log(SHAPES) @ weights))
+        log_mass = np.where(right, 0.5 * far * far + (shapes - 1) * np.log(far) + _HALF_LOG_TWO_PI, log_mass)
+    if (below := u < LOW).any():
+        log_mass = np.where(below, log_gamma - shapes * np.log(-np.minimum(u, LOW)), log_mass)
+    filled = shapes * np.log(rates)[..., None] - log_gamma + log_mass
+    spikes = SPIKES[:, None, None]
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.logaddexp(np.log(spikes), np.log1p(-spikes) + filled).sum(axis=-1))
