@@ -1,13 +1,13 @@
 """From noisy tables to CPTs: consistent, non-negative, shrunk where the noise drowns the counts.
 
 1. Least squares over all tables (`consistency`), which never looks at signs.
-2. A posterior mean per cell (`shrinkage`), the shape of its prior fitted per table, under the constraint that the
+2. A posterior mean per cell (`shrinkage`), its prior fitted per table, under the constraint that the
    tables still agree: multipliers for every shared set, found by Newton steps.
-3. What stands out: where the constrained estimate contradicts the least-squares estimate in the total, a
-   margin or a pair by more than noise explains, the difference is given back (positive-part James-Stein per
+3. What stands out: where the constrained estimate contradicts the least-squares estimate in the total or a
+   margin of one variable by more than noise explains, the difference is given back (positive-part James-Stein per
    analysis-of-variance component). Least squares is unbiased, the posterior mean efficient if its prior is right;
-   so for a margin of one variable the difference is expected to vary by the variance of the first minus that of
-   the second (Hausman's test). Sharper than the first alone, which serves for totals and pairs.
+   so a margin's difference is expected to vary by the variance of the first minus that of the second (Hausman's
+   test). Sharper than the first alone, which serves for the total.
 4. CPTs by normalising each family's margin, plus the public pseudo-counts.
 5. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
 
@@ -17,7 +17,6 @@ repetitions at once (leading axis), which is what the bootstrap of intervals nee
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +44,7 @@ from dpbn.network import Structure
 Array = NDArray[np.float64]
 
 SWEEPS = 12
+FURTHEST = 4.0  # deviations that one visit of a shared margin may move a cell by
 STANDS_OUT = 2.0  # deviations of a chi-square by which a component must exceed its noise
 MARGIN_STANDS_OUT = 3.0  # the same for a margin of one variable, whose noise is the difference of two variances
 LEAST_NOISE = 0.1  # of that difference, as a part of the least-squares variance
@@ -215,7 +215,8 @@ def _constrained_means(
             weight = sum(1.0 / width for width in widths)
             target = sum(margin / width for margin, width in zip(margins, widths, strict=True)) / weight
             for m, margin, width in zip(overlap.members, margins, widths, strict=True):
-                step = m.spread((target - margin) / width)
+                reach = FURTHEST / deviations[m.table]  # a spike makes widths next to nothing possible
+                step = m.spread(np.clip((target - margin) / width, -reach, reach))
                 means[m.table] = means[m.table] + spreads[m.table] * step
                 points[m.table] = points[m.table] + deviations[m.table] * step
     return moments()
@@ -229,7 +230,7 @@ def _give_back(
     variances: Sequence[float],
     spreads: Sequence[Array],
 ) -> list[Array]:
-    """Add the components of order 0, 1 and 2 of linear - shrunk that exceed their noise, each by its excess."""
+    """Add the components of order 0 and 1 of linear - shrunk that exceed their noise, each by its excess."""
     precision: dict[Names, float] = {}
     posterior: dict[Names, Array] = {}  # precision of the shrunk margin's cells
     for table, names in enumerate(plan.tables):
@@ -264,7 +265,7 @@ def _give_back(
 
 
 def _small_subsets(names: Names) -> list[Names]:
-    return [(), *((name,) for name in names), *itertools.combinations(names, 2)]
+    return [(), *((name,) for name in names)]
 
 
 def _centred(margin: Array) -> Array:

@@ -32,6 +32,7 @@ LEAN = 0.4  # prior of the shape: a^-LEAN per unit of ln a
 LOW, HIGH, STEP = -30.0, 14.0, 0.05
 ENOUGH = 4_000  # cells to fit a prior to: of larger tables as many, evenly spaced
 CHUNK = 1_000_000  # cells times priors compared at once
+TINY = 1e-100  # a spike may leave less
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -132,7 +133,7 @@ class Posterior:
             tail = self._shape / (-far - (self._shape + 1) / far)
             mean = np.where(below, filled * tail, mean)
             slope = np.where(below, filled * tail / -far + filled * (1 - filled) * tail * tail, slope)
-        return mean.reshape(u.shape), slope.reshape(u.shape)
+        return np.maximum(mean, TINY).reshape(u.shape), np.maximum(slope, TINY).reshape(u.shape)
 
 
 def fitted_prior(values: Array, deviation: float, total: Array) -> Prior:
