@@ -116,34 +116,35 @@ def estimate_batch(
     start = consistent_counts(schema, plan, noisy, noise)
     homes = family_homes(structure, plan, noise)
 
-    def normalised(node: str, counts: Array) -> Array:
-        family = counts + prior.get(node, 0.0)
-        return np.asarray(family / family.sum(axis=-1, keepdims=True))
+    def smoothed(node: str, family: Array, table: Array) -> Array:
+        """Normalised, with pseudo-counts; `table` is what is expected in the table that the family is read from."""
+        index = homes[node]
+        pseudo = PSEUDO_COUNT * start.priors[index].weight * noise[index] / (1 + noise[index])
+        spread = over_states(family, resolution(table, noise[index]))
+        counts = family + _per_repetition(pseudo, family.ndim) * spread + prior.get(node, 0.0)
+        return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
     for node in wanted:
         names, index = structure.family(node).names, homes[node]
         shrunk = family_margin(schema, plan, index, start.shrunk[index], names)
         corrected = family_margin(schema, plan, index, start.corrected[index], names)
-        cpts[node] = normalised(node, np.maximum(corrected, FLOOR * shrunk))
+        cpts[node] = smoothed(node, np.maximum(corrected, FLOOR * shrunk), start.shrunk[index])
     margins = model_margins(structure, plan.tables)
     if margins.largest > CELL_LIMIT:
         return {node: cpts[node] for node in structure.nodes}
     own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
     alone = [np.zeros(repetitions, dtype=np.bool_) for _ in own]
     for _ in range(STEPS):
-        counts, resolutions = [], []
-        for index, table in enumerate(margins(cpts)):
-            expected = _per_repetition(start.total, table.ndim) * table
-            alone[index] |= contradicts(expected, start.linear[index], noise[index])
-            guess = expected_counts(expected, start.linear[index], noise[index])
-            resolutions.append(resolution(expected, noise[index]))
+        counts = []
+        expected = [_per_repetition(start.total, table.ndim) * table for table in margins(cpts)]
+        for index, table in enumerate(expected):
+            alone[index] |= contradicts(table, start.linear[index], noise[index])
+            guess = expected_counts(table, start.linear[index], noise[index])
             counts.append(np.where(_per_repetition(alone[index], table.ndim), own[index], guess))
         for node in wanted:
             index = homes[node]
             family = family_margin(schema, plan, index, counts[index], structure.family(node).names)
-            pseudo = PSEUDO_COUNT * start.priors[index].weight * noise[index] / (1 + noise[index])
-            spread = over_states(family, resolutions[index])
-            cpts[node] = normalised(node, family + _per_repetition(pseudo, family.ndim) * spread)
+            cpts[node] = smoothed(node, family, expected[index])
     return {node: cpts[node] for node in structure.nodes}
 
 
