@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpbn.data import open_source
+from dpbn.data import rows as row_source
 from dpbn.domain import Schema, Variable
 from dpbn.errors import DataError, InputError
+from dpbn.formats import load_network
 from dpbn.graph import Dag
 from dpbn.network import Structure
 
@@ -107,3 +109,28 @@ def test_mixed_or_unknown_kinds(tmp_path):
     for path in (tmp_path, tmp_path / "c.xlsx"):
         with pytest.raises(InputError, match="must all end in"):
             count(path)
+
+
+@pytest.mark.parametrize(("small", "passes"), [(1 << 26, 1), (10, 4)])
+def test_a_small_table_on_disk_is_read_once_and_a_large_one_again(small, passes, tmp_path, monkeypatch):
+    monkeypatch.setattr(row_source, "SMALL", small)
+    network = load_network("asia")
+    rows = network.sample(500, seed=3)
+    pq.write_table(pa.Table.from_pandas(rows), tmp_path / "rows.parquet", row_group_size=100)
+    told = []
+    source = open_source(tmp_path / "rows.parquet", network.structure, progress=told.append)
+    for _ in range(2):
+        assert source.counts([()])[()] == 500
+        assert source.counts([("smoke",)])[("smoke",)].tolist() == [(rows["smoke"] == s).sum() for s in ("yes", "no")]
+    assert told.count(1.0) == passes
+
+
+def test_a_refused_table_is_refused_again(tmp_path):
+    network = load_network("asia")
+    rows = network.sample(50, seed=3).astype(str)
+    rows.loc[7, "smoke"] = "perhaps"
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    source = open_source(tmp_path / "rows.csv", network.structure)
+    for _ in range(2):
+        with pytest.raises(DataError, match="'smoke': 1"):
+            source.counts([()])

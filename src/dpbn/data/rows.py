@@ -18,6 +18,7 @@ from dpbn.data.units import UnitBound
 from dpbn.domain import Schema
 from dpbn.errors import DataError
 
+SMALL = 1 << 26  # bytes of codes that are kept of a table on disk, so that a second pass need not read it again
 Progress = Callable[[float | None], None]  # told how much of a pass is done, 0 to 1; None if that is unknown
 
 
@@ -91,7 +92,7 @@ class Reading:
 
 
 class RowSource:
-    """Counts over a reader's records. Codes are kept if the reader's table is in memory anyway."""
+    """Counts over a reader's records. Codes are kept if the table is in memory anyway, or if they are small."""
 
     can_sample_rows = True
 
@@ -120,12 +121,19 @@ class RowSource:
         return spread(groups, tally.supersets, sets)
 
     def _codes(self) -> Iterator[Codes]:
-        if not self._reader.in_memory:
-            yield from known_codes(self._reader, self._reading, self._progress)
+        if self._kept is not None:
+            yield from self._kept
             return
-        if self._kept is None:
-            self._kept = tuple(known_codes(self._reader, self._reading, self._progress))
-        yield from self._kept
+        kept: list[Codes] | None = []
+        size = 0
+        for codes in known_codes(self._reader, self._reading, self._progress):
+            size += codes.nbytes
+            if size > SMALL and not self._reader.in_memory:
+                kept = None
+            if kept is not None:
+                kept.append(codes)
+            yield codes
+        self._kept = None if kept is None else tuple(kept)
 
 
 def known_codes(reader: Reader, reading: Reading, progress: Progress | None = None) -> Iterator[Codes]:
