@@ -80,3 +80,17 @@ def test_import_is_light():
     code = f"import sys, dpbn, dpbn.cli; print([m for m in '{heavy}'.split() if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT)
     assert out.stdout.strip() == "[]"
+
+
+def test_learning_loads_none_of_the_extras():
+    """The first release of a process must not wait for libraries that it does not use, though they are installed."""
+    heavy = "scipy sklearn polars duckdb matplotlib pgmpy"
+    code = f"""
+import sys, pyarrow, dpbn
+rows = pyarrow.table({{name: ["yes", "no"] for name in dpbn.load_network("asia").nodes}})
+dpbn.learn(rows, dpbn.load_network("asia").structure, 1.0)
+dpbn.learn(rows, dpbn.load_network("asia").structure, 1.0, delta=0.01, method="optimized")
+print([m for m in '{heavy}'.split() if m in sys.modules])
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT)
+    assert out.stdout.strip() == "[]"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,27 +17,25 @@ from numpy.typing import NDArray
 
 
 @lru_cache(maxsize=1)
-def _opendp() -> Any:
-    import opendp.prelude as opendp
+def _opendp() -> SimpleNamespace:
+    """The parts needed: `opendp.prelude` would import all of scikit-learn, where it is installed, and take seconds."""
+    from opendp import combinators, domains, measurements, metrics, mod
 
-    opendp.enable_features("contrib")
-    return opendp
+    mod.enable_features("contrib")
+    cells = domains.vector_domain(domains.atom_domain(T="i64"))
+    return SimpleNamespace(cells=cells, combinators=combinators, measurements=measurements, metrics=metrics, mod=mod)
 
 
 @lru_cache(maxsize=4096)
 def _laplace(scale: float) -> Any:
     opendp = _opendp()
-    return opendp.m.make_laplace(
-        opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l1_distance(T="i64"), scale=scale
-    )
+    return opendp.measurements.make_laplace(opendp.cells, opendp.metrics.l1_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=4096)
 def _gaussian(scale: float) -> Any:
     opendp = _opendp()
-    return opendp.m.make_gaussian(
-        opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64"), scale=scale
-    )
+    return opendp.measurements.make_gaussian(opendp.cells, opendp.metrics.l2_distance(T="f64"), scale=scale)
 
 
 def add_discrete_laplace(counts: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
@@ -65,11 +64,10 @@ def gaussian_rho(scale: float, l2_sensitivity: float) -> float:
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """epsilon(delta) of rho-zCDP by OpenDP's own conversion; infinite where it has none (rho beyond its reach)."""
     opendp = _opendp()
-    opendp.enable_features("honest-but-curious")
-    space = opendp.vector_domain(opendp.atom_domain(T="i64")), opendp.l2_distance(T="f64")
-    mechanism = opendp.c.make_zCDP_to_approxDP(opendp.m.make_gaussian(*space, scale=1.0))
+    opendp.mod.enable_features("honest-but-curious")
+    mechanism = opendp.combinators.make_zCDP_to_approxDP(_gaussian(1.0))
     sensitivity = float(np.nextafter(np.sqrt(2.0 * rho), np.inf))  # scale 1 has rho = sensitivity^2 / 2
     try:
         return float(mechanism.map(sensitivity).epsilon(delta))
-    except opendp.OpenDPException:
+    except opendp.mod.OpenDPException:
         return math.inf
