@@ -1,14 +1,14 @@
 """From noisy tables to CPTs: consistent, non-negative, shrunk where the noise drowns the counts.
 
 1. Least squares over all tables (`consistency`), which never looks at signs.
-2. A posterior mean per cell (`shrinkage`), its prior fitted per table, under the constraint that the
-   tables still agree: multipliers for every shared set, found by Newton steps.
+2. A posterior mean per cell (`shrinkage`), its prior fitted per table, under the constraint that the tables
+   still agree: multipliers for every shared set, found by Newton steps.
 3. What stands out: where the constrained estimate contradicts the least-squares estimate in the total or a
    margin of one variable by more than noise explains, the difference is given back (positive-part James-Stein per
    analysis-of-variance component). Least squares is unbiased, the posterior mean efficient if its prior is right;
    so a margin's difference is expected to vary by the variance of the first minus that of the second (Hausman's
    test). Sharper than the first alone, which serves for the total.
-4. CPTs by normalising each family's margin, plus the public pseudo-counts.
+4. CPTs by normalising each family's margin, plus pseudo-counts: the fitted prior's, and those the caller gives.
 5. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
 
 Everything is a function of the measured values, their variances and public facts, and works on a batch of
@@ -48,7 +48,7 @@ FURTHEST = 4.0  # deviations that one visit of a shared margin may move a cell b
 STANDS_OUT = 2.0  # deviations of a chi-square by which a component must exceed its noise
 MARGIN_STANDS_OUT = 3.0  # the same for a margin of one variable, whose noise is the difference of two variances
 LEAST_NOISE = 0.1  # of that difference, as a part of the least-squares variance
-PSEUDO_COUNT = 0.5  # per cell while refining, in units of the fitted prior's weight
+PSEUDO_COUNT = 0.5  # per cell, in units of the fitted prior's weight
 FLOOR = 0.1  # part of the shrunk estimate kept where giving back would leave less
 SMALLEST_VARIANCE = 1e-4
 

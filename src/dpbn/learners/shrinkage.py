@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 SHAPES = np.geomspace(0.02, 5.0, 24)
 SPIKES = np.array([0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.85, 0.92])
-LEAN = 0.4  # prior of the shape: a^-LEAN per unit of ln a
+LEAN = 0.4  # towards sparse tables: ln a has a prior in proportion to a^-LEAN
 LOW, HIGH, STEP = -30.0, 14.0, 0.05
 ENOUGH = 4_000  # cells to fit a prior to: of larger tables as many, evenly spaced
 CHUNK = 1_000_000  # cells times priors compared at once
