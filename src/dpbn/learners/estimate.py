@@ -9,7 +9,8 @@
    so a margin's difference is expected to vary by the variance of the first minus that of the second (Hausman's
    test). Sharper than the first alone, which serves for the total.
 4. CPTs by normalising each family's margin, plus pseudo-counts: the fitted prior's, and those the caller gives.
-5. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
+5. Rows of a CPT that resemble each other borrow from each other (`resemblance`), as far as the data want it.
+6. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
 
 Everything is a function of the measured values, their variances and public facts, and works on a batch of
 repetitions at once (leading axis), which is what the bootstrap of intervals needs.
@@ -37,6 +38,7 @@ from dpbn.learners.refinement import (
     over_states,
     resolution,
 )
+from dpbn.learners.resemblance import Rows, blended, probed
 from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
 from dpbn.measure import Measurement, Names
 from dpbn.network import Structure
@@ -71,6 +73,15 @@ class Start:
     corrected: list[Array]  # what stands out given back
     priors: list[Prior]  # fitted, one per table
     total: Array  # number of records
+
+    def first(self, repetitions: int) -> Start:
+        return Start(
+            [table[:repetitions] for table in self.linear],
+            [table[:repetitions] for table in self.shrunk],
+            [table[:repetitions] for table in self.corrected],
+            [prior.first(repetitions) for prior in self.priors],
+            self.total[:repetitions],
+        )
 
 
 @lru_cache(maxsize=32)
@@ -113,8 +124,9 @@ def estimate_batch(
     plan = layout(schema, tuple(tuple(names) for names in tables))
     noisy = [_in_order(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
     noise = [max(variance, SMALLEST_VARIANCE) for variance in variances]
-    start = consistent_counts(schema, plan, noisy, noise)
     homes = family_homes(structure, plan, noise)
+    borrowing = [node for node in wanted if structure.parents(node) and node not in prior]
+    start = consistent_counts(schema, plan, probed(noisy, noise) if borrowing else noisy, noise)
 
     def smoothed(node: str, family: Array, table: Array) -> Array:
         """Normalised, with pseudo-counts; `table` is what is expected in the table that the family is read from."""
@@ -124,16 +136,26 @@ def estimate_batch(
         counts = family + _per_repetition(pseudo, family.ndim) * spread + prior.get(node, 0.0)
         return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
+    rows = {}
     for node in wanted:
         names, index = structure.family(node).names, homes[node]
         shrunk = family_margin(schema, plan, index, start.shrunk[index], names)
         corrected = family_margin(schema, plan, index, start.corrected[index], names)
-        cpts[node] = smoothed(node, np.maximum(corrected, FLOOR * shrunk), start.shrunk[index])
+        family = np.maximum(corrected, FLOOR * shrunk)
+        cpts[node] = smoothed(node, family, start.shrunk[index])
+        if node in borrowing:
+            seen = family_margin(schema, plan, index, start.linear[index], names)
+            variance = noise[index] * plan.cells[index] / schema.cells(names)
+            rows[node] = Rows(cpts[node], seen, family.sum(axis=-1), variance)
+    cpts.update(blended(rows))
+    if borrowing:
+        start = start.first(repetitions)
+    cpts = {node: cpts[node][:repetitions] for node in structure.nodes}
     margins = model_margins(structure, plan.tables)
     if margins.largest > CELL_LIMIT:
-        return {node: cpts[node] for node in structure.nodes}
+        return cpts
     own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
-    alone = [np.zeros(repetitions, dtype=np.bool_) for _ in own]
+    alone = [np.zeros(repetitions, dtype=np.bool_) for _ in plan.tables]
     for _ in range(STEPS):
         counts = []
         expected = [_per_repetition(start.total, table.ndim) * table for table in margins(cpts)]
@@ -145,7 +167,7 @@ def estimate_batch(
             index = homes[node]
             family = family_margin(schema, plan, index, counts[index], structure.family(node).names)
             cpts[node] = smoothed(node, family, expected[index])
-    return {node: cpts[node] for node in structure.nodes}
+    return cpts
 
 
 def family_margin(schema: Schema, plan: Layout, index: int, table: Array, names: Names) -> Array:
