@@ -26,7 +26,7 @@ def rows_of(truth, records, repetitions, seed=0):
 
 
 def as_they_are(cpts):
-    return {node: rows.probabilities[: len(rows.probabilities) // 2] for node, rows in cpts.items()}
+    return {node: rows.probabilities for node, rows in cpts.items()}
 
 
 def error(cpts, truth):
@@ -36,7 +36,7 @@ def error(cpts, truth):
 def test_weak_rows_that_are_alike_gain_much():
     truth = np.broadcast_to([0.7, 0.2, 0.1], (3, 3, 3, 3))
     rows = rows_of(truth, np.full((3, 3, 3), 100.0), 20)
-    found = blended({"x": rows})["x"]
+    found = blended({"x": rows})["x"][:20]
     assert found.shape == (20, 3, 3, 3, 3)
     assert found.sum(-1) == pytest.approx(1.0)
     assert error(found, truth) < 0.65 * error(rows.probabilities[:20], truth)
@@ -45,7 +45,7 @@ def test_weak_rows_that_are_alike_gain_much():
 def test_rows_that_are_nothing_alike_lose_next_to_nothing():
     truth = np.random.default_rng(5).dirichlet(np.full(3, 0.4), size=(3, 3, 3))
     rows = rows_of(truth, np.full((3, 3, 3), 100.0), 20)
-    assert error(blended({"x": rows})["x"], truth) < 1.02 * error(rows.probabilities[:20], truth)
+    assert error(blended({"x": rows})["x"][:20], truth) < 1.02 * error(rows.probabilities[:20], truth)
 
 
 def test_a_usual_row_says_nothing_about_rare_ones_if_the_data_deny_it():
@@ -54,7 +54,7 @@ def test_a_usual_row_says_nothing_about_rare_ones_if_the_data_deny_it():
     records = np.full((2, 2, 2, 2), 50.0)
     records[0, 0, 0, 0] = 5000.0
     cpts = {f"x{i}": rows_of(truth, records, 20, seed=i) for i in range(12)}
-    found = np.mean([error(cpt, truth) for cpt in blended(cpts).values()])
+    found = np.mean([error(cpt[:20], truth) for cpt in blended(cpts).values()])
     assert found < np.mean([error(rows.probabilities[:20], truth) for rows in cpts.values()])
 
 
@@ -73,7 +73,7 @@ def test_the_step_is_the_one_with_the_least_squared_error():
     counts = rows.records[:2, ..., None]
     best = ((records[..., None] * truth - counts * rows.probabilities[:2]) * counts * step).sum()
     best /= np.square(counts * step).sum()
-    taken = ((blended({"x": rows})["x"] - rows.probabilities[:2]) * step).sum() / np.square(step).sum()
+    taken = ((blended({"x": rows})["x"][:2] - rows.probabilities[:2]) * step).sum() / np.square(step).sum()
     assert 0.5 < best < 0.95
     assert taken == pytest.approx(best, abs=0.1)
 

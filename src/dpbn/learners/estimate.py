@@ -10,7 +10,8 @@
    test). Sharper than the first alone, which serves for the total.
 4. CPTs by normalising each family's margin, plus pseudo-counts: the fitted prior's, and those the caller gives.
 5. Rows of a CPT that resemble each other borrow from each other (`resemblance`), as far as the data want it.
-6. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
+6. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough; then
+   5 again.
 
 Everything is a function of the measured values, their variances and public facts, and works on a batch of
 repetitions at once (leading axis), which is what the bootstrap of intervals needs.
@@ -74,15 +75,6 @@ class Start:
     priors: list[Prior]  # fitted, one per table
     total: Array  # number of records
 
-    def first(self, repetitions: int) -> Start:
-        return Start(
-            [table[:repetitions] for table in self.linear],
-            [table[:repetitions] for table in self.shrunk],
-            [table[:repetitions] for table in self.corrected],
-            [prior.first(repetitions) for prior in self.priors],
-            self.total[:repetitions],
-        )
-
 
 @lru_cache(maxsize=32)
 def layout(schema: Schema, tables: tuple[Names, ...]) -> Layout:
@@ -116,17 +108,19 @@ def estimate_batch(
 ) -> dict[str, Array]:
     """CPTs with a leading batch axis, from tables (axes as named) with a leading batch axis."""
     repetitions = values[0].shape[0] if values else 1
-    cpts = {node: np.broadcast_to(cpt, (repetitions, *np.shape(cpt))) for node, cpt in public_cpts.items()}
-    wanted = [node for node in structure.nodes if node not in cpts]
+    wanted = [node for node in structure.nodes if node not in public_cpts]
     if not wanted:
-        return cpts
+        return {node: np.broadcast_to(cpt, (repetitions, *np.shape(cpt))) for node, cpt in public_cpts.items()}
     schema = structure.schema
     plan = layout(schema, tuple(tuple(names) for names in tables))
     noisy = [_in_order(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
     noise = [max(variance, SMALLEST_VARIANCE) for variance in variances]
     homes = family_homes(structure, plan, noise)
     borrowing = [node for node in wanted if structure.parents(node) and node not in prior]
-    start = consistent_counts(schema, plan, probed(noisy, noise) if borrowing else noisy, noise)
+    if borrowing:
+        noisy = probed(noisy, noise)
+    start = consistent_counts(schema, plan, noisy, noise)
+    linear = {node: _family(structure, plan, homes, start.linear, node) for node in wanted}
 
     def smoothed(node: str, family: Array, table: Array) -> Array:
         """Normalised, with pseudo-counts; `table` is what is expected in the table that the family is read from."""
@@ -136,38 +130,42 @@ def estimate_batch(
         counts = family + _per_repetition(pseudo, family.ndim) * spread + prior.get(node, 0.0)
         return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
-    rows = {}
+    def rows(families: Mapping[str, Array]) -> dict[str, Rows]:
+        """What the rows that may borrow are known by."""
+        result = {}
+        for node in borrowing:
+            variance = noise[homes[node]] * plan.cells[homes[node]] / structure.cells(node)
+            result[node] = Rows(cpts[node], linear[node], families[node].sum(axis=-1), variance)
+        return result
+
+    cpts = {node: np.broadcast_to(cpt, (len(start.total), *np.shape(cpt))) for node, cpt in public_cpts.items()}
+    families = {}
     for node in wanted:
-        names, index = structure.family(node).names, homes[node]
-        shrunk = family_margin(schema, plan, index, start.shrunk[index], names)
-        corrected = family_margin(schema, plan, index, start.corrected[index], names)
-        family = np.maximum(corrected, FLOOR * shrunk)
-        cpts[node] = smoothed(node, family, start.shrunk[index])
-        if node in borrowing:
-            seen = family_margin(schema, plan, index, start.linear[index], names)
-            variance = noise[index] * plan.cells[index] / schema.cells(names)
-            rows[node] = Rows(cpts[node], seen, family.sum(axis=-1), variance)
-    cpts.update(blended(rows))
-    if borrowing:
-        start = start.first(repetitions)
-    cpts = {node: cpts[node][:repetitions] for node in structure.nodes}
+        shrunk = _family(structure, plan, homes, start.shrunk, node)
+        families[node] = np.maximum(_family(structure, plan, homes, start.corrected, node), FLOOR * shrunk)
+        cpts[node] = smoothed(node, families[node], start.shrunk[homes[node]])
+    cpts |= blended(rows(families))
     margins = model_margins(structure, plan.tables)
-    if margins.largest > CELL_LIMIT:
-        return cpts
-    own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
-    alone = [np.zeros(repetitions, dtype=np.bool_) for _ in plan.tables]
-    for _ in range(STEPS):
-        counts = []
-        expected = [_per_repetition(start.total, table.ndim) * table for table in margins(cpts)]
-        for index, table in enumerate(expected):
-            alone[index] |= contradicts(table, start.linear[index], noise[index])
-            guess = expected_counts(table, start.linear[index], noise[index])
-            counts.append(np.where(_per_repetition(alone[index], table.ndim), own[index], guess))
-        for node in wanted:
-            index = homes[node]
-            family = family_margin(schema, plan, index, counts[index], structure.family(node).names)
-            cpts[node] = smoothed(node, family, expected[index])
-    return cpts
+    if margins.largest <= CELL_LIMIT:
+        own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
+        alone = [np.zeros(len(start.total), dtype=np.bool_) for _ in own]
+        for _ in range(STEPS):
+            counts = []
+            expected = [_per_repetition(start.total, table.ndim) * table for table in margins(cpts)]
+            for index, table in enumerate(expected):
+                alone[index] |= contradicts(table, start.linear[index], noise[index])
+                guess = expected_counts(table, start.linear[index], noise[index])
+                counts.append(np.where(_per_repetition(alone[index], table.ndim), own[index], guess))
+            for node in wanted:
+                families[node] = _family(structure, plan, homes, counts, node)
+                cpts[node] = smoothed(node, families[node], expected[homes[node]])
+        cpts |= blended(rows(families))
+    return {node: cpts[node][:repetitions] for node in structure.nodes}
+
+
+def _family(structure: Structure, plan: Layout, homes: Mapping[str, int], tables: Sequence[Array], node: str) -> Array:
+    """A node's family, read from its home."""
+    return family_margin(structure.schema, plan, homes[node], tables[homes[node]], structure.family(node).names)
 
 
 def family_margin(schema: Schema, plan: Layout, index: int, table: Array, names: Names) -> Array:

@@ -61,22 +61,23 @@ def probed(noisy: Sequence[Array], variances: Sequence[float]) -> list[Array]:
 
 
 def blended(cpts: Mapping[str, Rows]) -> dict[str, Array]:
-    """CPTs that borrow as far as the data want it, one repetition each."""
-    moved, gains, sizes = {}, {}, {}
+    """CPTs that borrow as far as the data want it: the changed repetitions as far as those measured."""
+    if not cpts:
+        return {}
+    steps, gains, sizes = {}, {}, {}
     for node, rows in cpts.items():
         half = len(rows.probabilities) // 2
-        step = resembling(rows) - rows.probabilities
-        moved[node] = step[:half]
-        counts = rows.records[..., None] * step
+        steps[node] = resembling(rows) - rows.probabilities
+        counts = rows.records[..., None] * steps[node]
         missing = (rows.seen - rows.records[..., None] * rows.probabilities)[:half]
         follows = (counts[half:] - counts[:half]) * (rows.seen[half:] - rows.seen[:half]) / PROBE**2
         gains[node] = _summed(missing * counts[:half] - follows) / rows.variance
         sizes[node] = _summed(np.square(counts[:half])) / rows.variance
     overall = np.clip(sum(gains.values()) / np.maximum(sum(sizes.values()), 1e-9), 0.0, 1.0)
     result = {}
-    for node, step in moved.items():
+    for node, step in steps.items():
         part = np.clip((gains[node] + LEANING * overall) / (sizes[node] + LEANING), 0.0, 1.0)
-        result[node] = cpts[node].probabilities[: len(step)] + part.reshape(-1, *[1] * (step.ndim - 1)) * step
+        result[node] = cpts[node].probabilities + np.tile(part, 2).reshape(-1, *[1] * (step.ndim - 1)) * step
     return result
 
 

@@ -94,9 +94,6 @@ class Prior:
         """Shape of a Gamma prior that is as strong on average."""
         return np.asarray(self.shape * (1.0 - self.spike))
 
-    def first(self, repetitions: int) -> Prior:
-        return Prior(self.shape[:repetitions], self.spike[:repetitions], self.rate[:repetitions])
-
 
 class Posterior:
     """Mean and variance of t for one table, as functions of u: the prior may differ between repetitions."""
