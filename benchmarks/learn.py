@@ -18,7 +18,7 @@ import argparse
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -37,6 +37,7 @@ from dpbn.formats import BUNDLED
 from dpbn.graph import markov_blanket
 from dpbn.learners import estimate, groups, shrinkage, strategy
 from dpbn.learners.optimized import learn_optimized
+from dpbn.learners.resemblance import Rows
 from dpbn.privacy import accounting
 from dpbn.sampling import sample_codes
 from dpbn.workload import Query, Workload
@@ -107,10 +108,15 @@ def _even_prior(table: np.ndarray, deviation: float, total: np.ndarray) -> shrin
     return shrinkage.Prior(np.ones(len(table)), np.zeros(len(table)), table[0].size * deviation / total)
 
 
+def _as_they_are(cpts: Mapping[str, Rows]) -> dict[str, np.ndarray]:
+    return {node: rows.probabilities for node, rows in cpts.items()}
+
+
 def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float) -> None:
     """One part at a time taken out of the learner (constants set so that the part does nothing)."""
     parts: dict[str, dict[object, dict[str, object]]] = {
         "everything": {},
+        "no rows that borrow": {estimate: {"blended": _as_they_are}},
         "no refinement": {estimate: {"STEPS": 0}},
         "nothing given back": {estimate: {"STANDS_OUT": math.inf, "MARGIN_STANDS_OUT": math.inf}},
         "no merging": {strategy: {"LARGEST_MERGED": 0}},
