@@ -109,7 +109,7 @@ def _even_prior(table: np.ndarray, deviation: float, total: np.ndarray) -> shrin
 
 
 def _as_they_are(cpts: Mapping[str, Rows]) -> dict[str, np.ndarray]:
-    return {node: rows.probabilities for node, rows in cpts.items()}
+    return {node: rows.probabilities[: len(rows.probabilities) // 2] for node, rows in cpts.items()}
 
 
 def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float) -> None:

@@ -9,9 +9,9 @@
    so a margin's difference is expected to vary by the variance of the first minus that of the second (Hausman's
    test). Sharper than the first alone, which serves for the total.
 4. CPTs by normalising each family's margin, plus pseudo-counts: the fitted prior's, and those the caller gives.
-5. Rows of a CPT that resemble each other borrow from each other (`resemblance`), as far as the data want it.
-6. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough; then
-   5 again.
+5. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
+6. Rows of a CPT that resemble each other borrow from each other (`resemblance`), as far as the data want it and the
+   caller's pseudo-counts leave room.
 
 Everything is a function of the measured values, their variances and public facts, and works on a batch of
 repetitions at once (leading axis), which is what the bootstrap of intervals needs.
@@ -116,11 +116,10 @@ def estimate_batch(
     noisy = [_in_order(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
     noise = [max(variance, SMALLEST_VARIANCE) for variance in variances]
     homes = family_homes(structure, plan, noise)
-    borrowing = [node for node in wanted if structure.parents(node) and node not in prior]
+    borrowing = [node for node in wanted if structure.parents(node)]
     if borrowing:
-        noisy = probed(noisy, noise)
+        noisy = probed(noisy, noise, plan.tables)
     start = consistent_counts(schema, plan, noisy, noise)
-    linear = {node: _family(structure, plan, homes, start.linear, node) for node in wanted}
 
     def smoothed(node: str, family: Array, table: Array) -> Array:
         """Normalised, with pseudo-counts; `table` is what is expected in the table that the family is read from."""
@@ -130,21 +129,12 @@ def estimate_batch(
         counts = family + _per_repetition(pseudo, family.ndim) * spread + prior.get(node, 0.0)
         return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
-    def rows(families: Mapping[str, Array]) -> dict[str, Rows]:
-        """What the rows that may borrow are known by."""
-        result = {}
-        for node in borrowing:
-            variance = noise[homes[node]] * plan.cells[homes[node]] / structure.cells(node)
-            result[node] = Rows(cpts[node], linear[node], families[node].sum(axis=-1), variance)
-        return result
-
     cpts = {node: np.broadcast_to(cpt, (len(start.total), *np.shape(cpt))) for node, cpt in public_cpts.items()}
     families = {}
     for node in wanted:
         shrunk = _family(structure, plan, homes, start.shrunk, node)
         families[node] = np.maximum(_family(structure, plan, homes, start.corrected, node), FLOOR * shrunk)
         cpts[node] = smoothed(node, families[node], start.shrunk[homes[node]])
-    cpts |= blended(rows(families))
     margins = model_margins(structure, plan.tables)
     if margins.largest <= CELL_LIMIT:
         own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
@@ -153,14 +143,25 @@ def estimate_batch(
             counts = []
             expected = [_per_repetition(start.total, table.ndim) * table for table in margins(cpts)]
             for index, table in enumerate(expected):
-                alone[index] |= contradicts(table, start.linear[index], noise[index])
+                found = contradicts(table, start.linear[index], noise[index])[:repetitions]
+                alone[index] |= np.resize(found, alone[index].shape)  # the changed repetitions as those measured
                 guess = expected_counts(table, start.linear[index], noise[index])
                 counts.append(np.where(_per_repetition(alone[index], table.ndim), own[index], guess))
             for node in wanted:
                 families[node] = _family(structure, plan, homes, counts, node)
                 cpts[node] = smoothed(node, families[node], expected[homes[node]])
-        cpts |= blended(rows(families))
-    return {node: cpts[node][:repetitions] for node in structure.nodes}
+    rows = {}
+    for node in borrowing:
+        variance = noise[homes[node]] * plan.cells[homes[node]] / structure.cells(node)
+        seen = _family(structure, plan, homes, start.linear, node)
+        rows[node] = Rows(cpts[node], seen, families[node].sum(axis=-1), variance)
+    alike = blended(rows) if rows else {}
+    cpts = {node: cpts[node][:repetitions] for node in structure.nodes}
+    for node, cpt in alike.items():
+        records = rows[node].records[:repetitions]
+        said = np.broadcast_to(prior.get(node, 0.0), structure.shape(node)).sum(axis=-1)  # of a row, by the custodian
+        cpts[node] = cpts[node] + (records / np.maximum(records + said, 1e-9))[..., None] * (cpt - cpts[node])
+    return cpts
 
 
 def _family(structure: Structure, plan: Layout, homes: Mapping[str, int], tables: Sequence[Array], node: str) -> Array:

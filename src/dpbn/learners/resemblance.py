@@ -1,26 +1,28 @@
 """Rows of one CPT resemble each other: a row that few records fall into borrows from the rows that it fits.
 
 Of row j the tables tell the noisy counts y (variance v per state), and an estimate p of its probabilities from an
-expected number n of records. Rows of a CPT are often alike, the more so the fewer parents differ. So the truth is
-taken to be near one of the CPT's rows a with a chance in proportion to
+expected number n of records. Rows of a CPT are often alike, the more so the nearer their parents' states (taken as
+ordered). So the truth is taken to be near one of the CPT's best-known rows a with a chance in proportion to
 
     what is known of a:   (n_a SPREAD)^2 / ((n_a SPREAD)^2 + v)
     how near it is:       NEARER to the number of steps between the parents' states, beyond the first
     how well it fits:     exp(-|y - n p_a|^2 / 2w),   w = v + (n WIDTH)^2
 
-and near p itself with weight 1. Near means within WIDTH per state, so the mean of the truth is v/w of the mean of the
-p_a and the rest of p. Rows with many records stay as they are. `TIMES` times over, since neighbours improve too.
+and near p itself with weight 1. Near means within WIDTH per state: of the truth, v/w is the mean of the p_a, and the
+rest y/n, for which p stands in. Rows with many records stay as they are. `TIMES` times over: neighbours improve too.
 
 How much to believe of it is a question for the data: in some networks the rows of the usual cases say nothing
 about the rare ones. Let d be the change in expected counts. Of all steps along d, the one with the least expected
-squared error is (y - n p).d less v times the divergence of d, over |d|^2 (Stein's unbiased risk estimate). The
-divergence is how d follows a small change of all noisy tables, so each batch holds every repetition twice: as measured,
-and with a public change of signs (`probed`). One step for the network, and one per node that leans towards it.
+squared error is (y - n p).d less v times the divergence of d, over |d|^2 (Stein's estimate, unbiased for Gaussian
+noise and a guide for ours). The divergence is how d follows a small change of all noisy tables, so each batch holds
+every repetition twice: as measured, and with a public change of signs (`probed`). One step for the network, which
+leans towards none, and one per node that leans towards the network's.
 """
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,8 +37,9 @@ NEARER = 0.5
 FAR = 3  # states of one parent further apart count as so many steps
 NEIGHBOURS = 32  # rows to borrow from at most: those with the most records
 TIMES = 2
-PROBE = 0.3  # size of the public change, in deviations
+PROBE = 0.03  # size of the public change, in deviations
 LEANING = 20.0  # |d|^2/v at which a node's own step weighs as much as the network's
+EVIDENCE = 5.0  # and the network's as much as none
 CHUNK = 1_000_000  # rows times neighbours compared at once
 
 
@@ -50,34 +53,34 @@ class Rows:
     variance: float  # of a noisy count
 
 
-def probed(noisy: Sequence[Array], variances: Sequence[float]) -> list[Array]:
-    """The tables twice: as they are, and each cell PROBE deviations up or down."""
-    generator = np.random.default_rng(0)  # public: no data is involved
+def probed(noisy: Sequence[Array], variances: Sequence[float], tables: Sequence[Sequence[str]]) -> list[Array]:
+    """The tables twice: as they are, and each cell PROBE deviations up or down, by signs that its names decide."""
     result = []
-    for table, variance in zip(noisy, variances, strict=True):
-        signs = generator.integers(0, 2, size=table.shape[1:]) * 2.0 - 1.0
+    for table, variance, names in zip(noisy, variances, tables, strict=True):
+        shape = table.shape[1:]
+        bits = np.random.PCG64(zlib.crc32("\0".join(names).encode())).random_raw(math.prod(shape)) >> np.uint64(63)
+        signs = 2.0 * bits.reshape(shape) - 1.0
         result.append(np.concatenate([table, table + PROBE * math.sqrt(variance) * signs]))
     return result
 
 
 def blended(cpts: Mapping[str, Rows]) -> dict[str, Array]:
-    """CPTs that borrow as far as the data want it: the changed repetitions as far as those measured."""
-    if not cpts:
-        return {}
-    steps, gains, sizes = {}, {}, {}
+    """CPTs that borrow as far as the data want it, for the repetitions as measured."""
+    moves, gains, sizes = {}, {}, {}
     for node, rows in cpts.items():
         half = len(rows.probabilities) // 2
-        steps[node] = resembling(rows) - rows.probabilities
-        counts = rows.records[..., None] * steps[node]
+        move = resembling(rows) - rows.probabilities
+        moves[node] = move[:half]
+        counts = rows.records[..., None] * move
         missing = (rows.seen - rows.records[..., None] * rows.probabilities)[:half]
         follows = (counts[half:] - counts[:half]) * (rows.seen[half:] - rows.seen[:half]) / PROBE**2
         gains[node] = _summed(missing * counts[:half] - follows) / rows.variance
         sizes[node] = _summed(np.square(counts[:half])) / rows.variance
-    overall = np.clip(sum(gains.values()) / np.maximum(sum(sizes.values()), 1e-9), 0.0, 1.0)
+    overall = np.clip(sum(gains.values()) / (sum(sizes.values()) + EVIDENCE), 0.0, 1.0)
     result = {}
-    for node, step in steps.items():
-        part = np.clip((gains[node] + LEANING * overall) / (sizes[node] + LEANING), 0.0, 1.0)
-        result[node] = cpts[node].probabilities + np.tile(part, 2).reshape(-1, *[1] * (step.ndim - 1)) * step
+    for node, move in moves.items():
+        step = np.clip((gains[node] + LEANING * overall) / (sizes[node] + LEANING), 0.0, 1.0)
+        result[node] = cpts[node].probabilities[: len(move)] + step.reshape(-1, *[1] * (move.ndim - 1)) * move
     return result
 
 
@@ -91,22 +94,21 @@ def resembling(rows: Rows) -> Array:
     repetitions, parents, states = shape[0], shape[1:-1], shape[-1]
     estimate = rows.probabilities.reshape(repetitions, -1, states)
     seen, records = rows.seen.reshape(estimate.shape), rows.records.reshape(repetitions, -1)
-    places = np.indices(parents).reshape(len(parents), -1)
-    spread = np.square(SPREAD * records)
-    known = spread / (spread + rows.variance)
-    near = np.argsort(-known, axis=1, kind="stable")[:, :NEIGHBOURS]
-    weight = np.log(np.maximum(np.take_along_axis(known, near, axis=1), 1e-30))
+    places = np.indices(parents, dtype=np.int32).reshape(len(parents), -1)
+    best = np.argsort(-records, axis=1, kind="stable")[:, :NEIGHBOURS]
+    spread = np.square(SPREAD * np.take_along_axis(records, best, axis=1))
+    known = np.log(np.maximum(spread / (spread + rows.variance), 1e-30))
     for _ in range(TIMES):
-        others = np.take_along_axis(estimate, near[..., None], axis=1)
+        others = np.take_along_axis(estimate, best[..., None], axis=1)
         result = np.empty_like(estimate)
-        for some, part in _blocks(*records.shape, near.shape[1]):
-            result[some, part] = _borrowed(
-                estimate[some, part],
-                seen[some, part],
-                records[some, part],
+        for some, block in _blocks(*records.shape, best.shape[1]):
+            result[some, block] = _borrowed(
+                estimate[some, block],
+                seen[some, block],
+                records[some, block],
                 rows.variance,
                 others[some],
-                weight[some, None] + math.log(NEARER) * _steps(places, part, near[some]),
+                known[some, None] + _nearness(places, block, best[some]),
             )
         estimate = result
     return estimate.reshape(shape)
@@ -120,12 +122,12 @@ def _blocks(repetitions: int, rows: int, neighbours: int) -> Iterator[tuple[slic
             yield slice(first, first + width), slice(row, row + height)
 
 
-def _steps(places: NDArray[np.intp], part: slice, near: NDArray[np.intp]) -> Array:
-    """Steps from each row of the part to each of its neighbours beyond the first; -inf chance of itself."""
-    steps = np.zeros((len(near), len(places[0, part]), near.shape[1]))
+def _nearness(places: NDArray[np.int32], block: slice, others: NDArray[np.intp]) -> Array:
+    """Logarithm of NEARER to the steps beyond the first, from each row of the block to the others; -inf to itself."""
+    steps = np.zeros((len(others), len(places[0, block]), others.shape[1]), dtype=np.int32)
     for place in places:
-        steps += np.minimum(np.abs(place[None, part, None] - place[near][:, None]), FAR)
-    return np.where(steps == 0, np.inf, steps - 1)
+        steps += np.minimum(np.abs(place[None, block, None] - place[others][:, None]), FAR)
+    return np.where(steps == 0, -np.inf, math.log(NEARER) * (steps - 1))
 
 
 def _borrowed(estimate: Array, seen: Array, records: Array, variance: float, others: Array, chance: Array) -> Array:
