@@ -88,7 +88,7 @@ def test_the_step_is_the_one_with_the_least_squared_error(monkeypatch):
 
 
 def test_a_row_is_near_to_rows_with_like_parents_and_not_its_own_neighbour():
-    places = np.indices((2, 5), dtype=np.int32).reshape(2, -1)
+    places = np.indices((2, 5)).reshape(2, -1)
     near = np.exp(_nearness(places, slice(0, 2), np.array([[0, 1, 4, 9]])))
     assert near[0, 0] == pytest.approx([0.0, 1.0, 0.25, 0.125])  # one step, FAR of four, FAR and one more
     assert near[0, 1] == pytest.approx([1.0, 0.0, 0.25, 0.125])

@@ -94,7 +94,7 @@ def resembling(rows: Rows) -> Array:
     repetitions, parents, states = shape[0], shape[1:-1], shape[-1]
     estimate = rows.probabilities.reshape(repetitions, -1, states)
     seen, records = rows.seen.reshape(estimate.shape), rows.records.reshape(repetitions, -1)
-    places = np.indices(parents, dtype=np.int32).reshape(len(parents), -1)
+    places = np.indices(parents).reshape(len(parents), -1)
     best = np.argsort(-records, axis=1, kind="stable")[:, :NEIGHBOURS]
     spread = np.square(SPREAD * np.take_along_axis(records, best, axis=1))
     known = np.log(np.maximum(spread / (spread + rows.variance), 1e-30))
@@ -122,12 +122,16 @@ def _blocks(repetitions: int, rows: int, neighbours: int) -> Iterator[tuple[slic
             yield slice(first, first + width), slice(row, row + height)
 
 
-def _nearness(places: NDArray[np.int32], block: slice, others: NDArray[np.intp]) -> Array:
+def _nearness(places: NDArray[np.intp], block: slice, others: NDArray[np.intp]) -> Array:
     """Logarithm of NEARER to the steps beyond the first, from each row of the block to the others; -inf to itself."""
-    steps = np.zeros((len(others), len(places[0, block]), others.shape[1]), dtype=np.int32)
+    steps = np.zeros((len(places[0, block]), *others.shape), dtype=np.int8)
     for place in places:
-        steps += np.minimum(np.abs(place[None, block, None] - place[others][:, None]), FAR)
-    return np.where(steps == 0, -np.inf, math.log(NEARER) * (steps - 1))
+        states = np.arange(place[-1] + 1)  # the last row has the last state of every parent
+        apart = np.minimum(np.abs(states[:, None, None] - place[others]), FAR)
+        steps += apart.astype(np.int8)[place[block]]
+    chance: Array = math.log(NEARER) * (np.arange(FAR * len(places) + 1, dtype=np.float64) - 1.0)
+    chance[0] = -np.inf
+    return np.moveaxis(chance[steps], 0, 1)
 
 
 def _borrowed(estimate: Array, seen: Array, records: Array, variance: float, others: Array, chance: Array) -> Array:
