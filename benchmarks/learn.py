@@ -37,7 +37,7 @@ from dpbn.formats import BUNDLED
 from dpbn.graph import markov_blanket
 from dpbn.learners import estimate, groups, shrinkage, strategy
 from dpbn.learners.optimized import learn_optimized
-from dpbn.learners.resemblance import Rows
+from dpbn.learners.stein import Rows
 from dpbn.privacy import accounting
 from dpbn.sampling import sample_codes
 from dpbn.workload import Query, Workload
@@ -109,14 +109,19 @@ def _even_prior(table: np.ndarray, deviation: float, total: np.ndarray) -> shrin
 
 
 def _as_they_are(cpts: Mapping[str, Rows]) -> dict[str, np.ndarray]:
-    return {node: rows.probabilities[: len(rows.probabilities) // 2] for node, rows in cpts.items()}
+    return {node: rows.probabilities for node, rows in cpts.items()}
+
+
+def _as_measured(cpts: Mapping[str, Rows]) -> dict[str, np.ndarray]:
+    return {node: cpt[: len(cpt) // 2] for node, cpt in _as_they_are(cpts).items()}
 
 
 def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float) -> None:
     """One part at a time taken out of the learner (constants set so that the part does nothing)."""
     parts: dict[str, dict[object, dict[str, object]]] = {
         "everything": {},
-        "no rows that borrow": {estimate: {"blended": _as_they_are}},
+        "no rows that borrow": {estimate: {"blended": _as_measured}},
+        "no nodes that share": {estimate: {"shared": _as_they_are}},
         "no refinement": {estimate: {"STEPS": 0}},
         "nothing given back": {estimate: {"STANDS_OUT": math.inf, "MARGIN_STANDS_OUT": math.inf}},
         "no merging": {strategy: {"LARGEST_MERGED": 0}},

@@ -6,10 +6,11 @@ import pytest
 from dpbn import Dag, Schema, Structure, Variable, load_network
 from dpbn.evaluate import metrics
 from dpbn.learners import estimate as estimate_module
-from dpbn.learners import resemblance
+from dpbn.learners import resemblance, stein
 from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.optimized import learn_optimized
-from dpbn.learners.resemblance import Rows, _nearness, blended, probed, resembling
+from dpbn.learners.resemblance import _nearness, blended, resembling
+from dpbn.learners.stein import Rows, probed
 from dpbn.network import BayesianNetwork
 
 VARIANCE = 900.0
@@ -22,7 +23,7 @@ def rows_of(truth, records, repetitions, seed=0):
     noisy = counts + generator.normal(0, VARIANCE**0.5, (repetitions, *counts.shape))
     (seen,) = probed([noisy], [VARIANCE], [("signs", str(seed))])
     cut = np.maximum(seen, 1.0)
-    return Rows(cut / cut.sum(-1, keepdims=True), seen, cut.sum(-1), VARIANCE)
+    return Rows(cut / cut.sum(-1, keepdims=True), seen, cut.sum(-1), VARIANCE, np.full(cut.shape, VARIANCE))
 
 
 def as_they_are(cpts):
@@ -133,9 +134,12 @@ def test_the_public_change_serves_to_choose_the_step_only(measured, monkeypatch)
         return as_they_are(cpts)
 
     monkeypatch.setattr(estimate_module, "blended", watch)
+    monkeypatch.setattr(
+        estimate_module, "shared", lambda rows: {node: known.probabilities for node, known in rows.items()}
+    )
     found = estimate_module.estimate(network.structure, measurements, prior={}, public_cpts={})
     assert any((rows.seen < 0).any() for rows in given.values())  # least squares: unbiased, so negative at times
-    monkeypatch.setattr(resemblance, "PROBE", 0.0)
+    monkeypatch.setattr(stein, "PROBE", 0.0)
     unchanged = estimate_module.estimate(network.structure, measurements, prior={}, public_cpts={})
     for node in network.nodes:
         assert found[node] == pytest.approx(unchanged[node], abs=1e-12)
@@ -179,6 +183,9 @@ def noisy_or(nodes, parents, seed):
 
 def test_learning_gains_where_rows_are_alike_and_loses_nothing_on_asia(make_curator, monkeypatch):
     alike = noisy_or(30, 6, seed=3)
+    monkeypatch.setattr(
+        estimate_module, "shared", lambda cpts: {node: rows.probabilities for node, rows in cpts.items()}
+    )
 
     def row_error(network, runs):
         total = 0.0

@@ -10,8 +10,8 @@
    test). Sharper than the first alone, which serves for the total.
 4. CPTs by normalising each family's margin, plus pseudo-counts: the fitted prior's, and those the caller gives.
 5. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
-6. Rows of a CPT that resemble each other borrow from each other (`resemblance`), as far as the data want it and the
-   caller's pseudo-counts leave room.
+6. Nodes that share a CPT (`twins`), then rows of a CPT that resemble each other (`resemblance`), borrow from each
+   other, as far as the data want it (`stein`) and the caller's pseudo-counts leave room.
 
 Everything is a function of the measured values, their variances and public facts, and works on a batch of
 repetitions at once (leading axis), which is what the bootstrap of intervals needs.
@@ -21,9 +21,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +38,10 @@ from dpbn.learners.refinement import (
     over_states,
     resolution,
 )
-from dpbn.learners.resemblance import Rows, blended, probed
+from dpbn.learners.resemblance import blended
 from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
+from dpbn.learners.stein import Rows, per_repetition, probed
+from dpbn.learners.twins import shared
 from dpbn.measure import Measurement, Names
 from dpbn.network import Structure
 
@@ -72,6 +73,7 @@ class Start:
     linear: list[Array]  # least squares
     shrunk: list[Array]  # positive
     corrected: list[Array]  # what stands out given back
+    spreads: list[Array]  # what the posterior leaves open of each cell of `shrunk`: its variance
     priors: list[Prior]  # fitted, one per table
     total: Array  # number of records
 
@@ -111,72 +113,93 @@ def estimate_batch(
     wanted = [node for node in structure.nodes if node not in public_cpts]
     if not wanted:
         return {node: np.broadcast_to(cpt, (repetitions, *np.shape(cpt))) for node, cpt in public_cpts.items()}
-    schema = structure.schema
-    plan = layout(schema, tuple(tuple(names) for names in tables))
+    plan = layout(structure.schema, tuple(tuple(names) for names in tables))
     noisy = [_in_order(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
     noise = [max(variance, SMALLEST_VARIANCE) for variance in variances]
-    homes = family_homes(structure, plan, noise)
-    borrowing = [node for node in wanted if structure.parents(node)]
-    if borrowing:
-        noisy = probed(noisy, noise, plan.tables)
-    start = consistent_counts(schema, plan, noisy, noise)
-
-    def smoothed(node: str, family: Array, table: Array) -> Array:
-        """Normalised, with pseudo-counts; `table` is what is expected in the table that the family is read from."""
-        index = homes[node]
-        pseudo = PSEUDO_COUNT * start.priors[index].weight * noise[index] / (1 + noise[index])
-        spread = over_states(family, resolution(table, noise[index]))
-        counts = family + _per_repetition(pseudo, family.ndim) * spread + prior.get(node, 0.0)
-        return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
-
+    start = consistent_counts(structure.schema, plan, probed(noisy, noise, plan.tables), noise)
+    reading = _Reading(structure, plan, noise, family_homes(structure, plan, noise), start, prior)
     cpts = {node: np.broadcast_to(cpt, (len(start.total), *np.shape(cpt))) for node, cpt in public_cpts.items()}
     families = {}
     for node in wanted:
-        shrunk = _family(structure, plan, homes, start.shrunk, node)
-        families[node] = np.maximum(_family(structure, plan, homes, start.corrected, node), FLOOR * shrunk)
-        cpts[node] = smoothed(node, families[node], start.shrunk[homes[node]])
-    margins = model_margins(structure, plan.tables)
-    if margins.largest <= CELL_LIMIT:
-        own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
-        alone = [np.zeros(len(start.total), dtype=np.bool_) for _ in own]
-        for _ in range(STEPS):
-            counts = []
-            expected = [_per_repetition(start.total, table.ndim) * table for table in margins(cpts)]
-            for index, table in enumerate(expected):
-                found = contradicts(table, start.linear[index], noise[index])[:repetitions]
-                alone[index] |= np.resize(found, alone[index].shape)  # the changed repetitions as those measured
-                guess = expected_counts(table, start.linear[index], noise[index])
-                counts.append(np.where(_per_repetition(alone[index], table.ndim), own[index], guess))
-            for node in wanted:
-                families[node] = _family(structure, plan, homes, counts, node)
-                cpts[node] = smoothed(node, families[node], expected[homes[node]])
-    rows = {}
-    for node in borrowing:
-        variance = noise[homes[node]] * plan.cells[homes[node]] / structure.cells(node)
-        seen = _family(structure, plan, homes, start.linear, node)
-        rows[node] = Rows(cpts[node], seen, families[node].sum(axis=-1), variance)
-    alike = blended(rows) if rows else {}
-    cpts = {node: cpts[node][:repetitions] for node in structure.nodes}
-    for node, cpt in alike.items():
-        records = rows[node].records[:repetitions]
-        said = np.broadcast_to(prior.get(node, 0.0), structure.shape(node)).sum(axis=-1)  # of a row, by the custodian
-        cpts[node] = cpts[node] + (records / np.maximum(records + said, 1e-9))[..., None] * (cpt - cpts[node])
-    return cpts
+        families[node] = np.maximum(reading.family(start.corrected, node), FLOOR * reading.family(start.shrunk, node))
+        cpts[node] = reading.smoothed(node, families[node], start.shrunk)
+    families, cpts = _refined(reading, families, cpts, repetitions)
+    cpts = cpts | _borrowed(reading, families, cpts)
+    return {node: cpts[node][:repetitions] for node in structure.nodes}
 
 
-def _family(structure: Structure, plan: Layout, homes: Mapping[str, int], tables: Sequence[Array], node: str) -> Array:
-    """A node's family, read from its home."""
-    return family_margin(structure.schema, plan, homes[node], tables[homes[node]], structure.family(node).names)
+@dataclass(frozen=True)
+class _Reading:
+    """Where families are read, and how CPTs are made of them."""
+
+    structure: Structure
+    plan: Layout
+    noise: Sequence[float]
+    homes: Mapping[str, int]
+    start: Start
+    prior: Mapping[str, Array]
+
+    def family(self, tables: Sequence[Array], node: str) -> Array:
+        """A node's family, read from its home."""
+        home, names = self.homes[node], self.structure.family(node).names
+        return family_margin(self.structure.schema, self.plan, home, tables[home], names)
+
+    def smoothed(self, node: str, family: Array, expected: Sequence[Array]) -> Array:
+        """Normalised, with pseudo-counts; `expected` holds what is expected in the tables."""
+        home = self.homes[node]
+        pseudo = PSEUDO_COUNT * self.start.priors[home].weight * self.noise[home] / (1 + self.noise[home])
+        spread = over_states(family, resolution(expected[home], self.noise[home]))
+        counts = family + per_repetition(pseudo, family.ndim) * spread + self.prior.get(node, 0.0)
+        return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
+
+
+def _refined(
+    reading: _Reading, families: dict[str, Array], cpts: dict[str, Array], measured: int
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Families and CPTs a few steps towards the network that explains all tables."""
+    start, noise = reading.start, reading.noise
+    margins = model_margins(reading.structure, reading.plan.tables)
+    if margins.largest > CELL_LIMIT:
+        return families, cpts
+    own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
+    alone = [np.zeros(len(start.total), dtype=np.bool_) for _ in own]
+    for _ in range(STEPS):
+        counts = []
+        expected = [per_repetition(start.total, table.ndim) * table for table in margins(cpts)]
+        for index, table in enumerate(expected):
+            found = contradicts(table, start.linear[index], noise[index])[:measured]
+            alone[index] |= np.resize(found, alone[index].shape)  # the changed repetitions as those measured
+            guess = expected_counts(table, start.linear[index], noise[index])
+            counts.append(np.where(per_repetition(alone[index], table.ndim), own[index], guess))
+        families = {node: reading.family(counts, node) for node in families}
+        cpts = cpts | {node: reading.smoothed(node, family, expected) for node, family in families.items()}
+    return families, cpts
+
+
+def _borrowed(reading: _Reading, families: Mapping[str, Array], cpts: Mapping[str, Array]) -> dict[str, Array]:
+    """CPTs that borrow from each other and within, for the repetitions as measured."""
+    start, rows = reading.start, {}
+    for node, family in families.items():
+        home = reading.homes[node]
+        variance = reading.noise[home] * reading.plan.cells[home] / reading.structure.cells(node)
+        doubt = reading.family(start.spreads, node)
+        rows[node] = Rows(cpts[node], reading.family(start.linear, node), family.sum(axis=-1), variance, doubt)
+    rows = {node: replace(rows[node], probabilities=cpt) for node, cpt in shared(rows).items()}
+    alike = blended({node: known for node, known in rows.items() if reading.structure.parents(node)})
+    result = {}
+    for node, known in rows.items():
+        half = len(known.records) // 2
+        own, cpt = cpts[node][:half], alike.get(node, known.probabilities[:half])
+        said = np.broadcast_to(reading.prior.get(node, 0.0), cpt.shape[1:]).sum(axis=-1)  # of a row, by the custodian
+        room = known.records[:half] / np.maximum(known.records[:half] + said, 1e-9)
+        result[node] = own + room[..., None] * (cpt - own)
+    return result
 
 
 def family_margin(schema: Schema, plan: Layout, index: int, table: Array, names: Names) -> Array:
     """The margin of table `index` on a family, axes as the family's names."""
     inside = tuple(name for name in plan.tables[index] if name in names)
     return _in_order(member(schema, plan.tables, index, inside).margin(table), inside, names)
-
-
-def _per_repetition(values: NDArray[Any], dimensions: int) -> NDArray[Any]:
-    return values.reshape(-1, *[1] * (dimensions - 1))
 
 
 def family_homes(structure: Structure, plan: Layout, variances: Sequence[float]) -> dict[str, int]:
@@ -199,7 +222,8 @@ def consistent_counts(schema: Schema, plan: Layout, noisy: Sequence[Array], vari
     total = np.maximum(linear[0].reshape(linear[0].shape[0], -1).sum(axis=1), _total_deviation(plan, variances))
     priors = [fitted_prior(table, math.sqrt(v), total) for table, v in zip(noisy, variances, strict=True)]
     shrunk, spreads = _constrained_means(noisy, variances, priors, plan.shared)
-    return Start(linear, shrunk, _give_back(schema, plan, linear, shrunk, variances, spreads), priors, total)
+    corrected = _give_back(schema, plan, linear, shrunk, variances, spreads)
+    return Start(linear, shrunk, corrected, spreads, priors, total)
 
 
 def _total_deviation(plan: Layout, variances: Sequence[float]) -> float:
@@ -217,7 +241,7 @@ def _constrained_means(
     deviations = [math.sqrt(variance) for variance in variances]
     posteriors = [Posterior(prior) for prior in priors]
     points = [
-        table / deviation - _per_repetition(prior.rate, table.ndim)
+        table / deviation - per_repetition(prior.rate, table.ndim)
         for table, deviation, prior in zip(noisy, deviations, priors, strict=True)
     ]
 
@@ -279,7 +303,7 @@ def _give_back(
                 found = np.square(component).reshape(component.shape[0], -1).sum(axis=1)
                 limit = freedom * noise * (1.0 + threshold * math.sqrt(2.0 / max(freedom, 1)))
                 part = np.where(found > limit, 1.0 - limit / np.maximum(found, 1e-300), 0.0)
-                excess[subset] = component * _per_repetition(part, component.ndim)
+                excess[subset] = component * per_repetition(part, component.ndim)
             if excess[subset].any():
                 corrected = corrected + seen.spread(excess[subset]) * (cells / plan.cells[table])
         result.append(corrected)

@@ -12,22 +12,19 @@ and near p itself with weight 1. Near means within WIDTH per state: of the truth
 rest y/n, for which p stands in. Rows with many records stay as they are. `TIMES` times over: neighbours improve too.
 
 How much to believe of it is a question for the data: in some networks the rows of the usual cases say nothing
-about the rare ones. Let d be the change in expected counts. Of all steps along d, the one with the least expected
-squared error is (y - n p).d less v times the divergence of d, over |d|^2 (Stein's estimate, unbiased for Gaussian
-noise and a guide for ours). The divergence is how d follows a small change of all noisy tables, so each batch holds
-every repetition twice: as measured, and with a public change of signs (`probed`). One step for the network, which
-leans towards none, and one per node that leans towards the network's.
+about the rare ones. Stein's estimate (`stein`) chooses one step for the network, which leans towards none, and one
+per node that leans towards the network's.
 """
 
 from __future__ import annotations
 
 import math
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpbn.learners.stein import Rows, account, per_repetition
 
 Array = NDArray[np.float64]
 
@@ -37,55 +34,26 @@ NEARER = 0.5
 FAR = 3  # states of one parent further apart count as so many steps
 NEIGHBOURS = 32  # rows to borrow from at most: those with the most records
 TIMES = 2
-PROBE = 0.03  # size of the public change, in deviations
 LEANING = 20.0  # |d|^2/v at which a node's own step weighs as much as the network's
 EVIDENCE = 5.0  # and the network's as much as none
 CHUNK = 1_000_000  # rows times neighbours compared at once
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What is known of one CPT; the leading axis holds all repetitions as measured, then all of them changed."""
-
-    probabilities: Array  # repetition, parents..., state
-    seen: Array  # noisy counts, same shape
-    records: Array  # expected, without the last axis
-    variance: float  # of a noisy count
-
-
-def probed(noisy: Sequence[Array], variances: Sequence[float], tables: Sequence[Sequence[str]]) -> list[Array]:
-    """The tables twice: as they are, and each cell PROBE deviations up or down, by signs that its names decide."""
-    result = []
-    for table, variance, names in zip(noisy, variances, tables, strict=True):
-        shape = table.shape[1:]
-        bits = np.random.PCG64(zlib.crc32("\0".join(names).encode())).random_raw(math.prod(shape)) >> np.uint64(63)
-        signs = 2.0 * bits.reshape(shape) - 1.0
-        result.append(np.concatenate([table, table + PROBE * math.sqrt(variance) * signs]))
-    return result
-
-
 def blended(cpts: Mapping[str, Rows]) -> dict[str, Array]:
     """CPTs that borrow as far as the data want it, for the repetitions as measured."""
-    moves, gains, sizes = {}, {}, {}
+    moves, accounts = {}, {}
     for node, rows in cpts.items():
-        half = len(rows.probabilities) // 2
         move = resembling(rows) - rows.probabilities
-        moves[node] = move[:half]
-        counts = rows.records[..., None] * move
-        missing = (rows.seen - rows.records[..., None] * rows.probabilities)[:half]
-        follows = (counts[half:] - counts[:half]) * (rows.seen[half:] - rows.seen[:half]) / PROBE**2
-        gains[node] = _summed(missing * counts[:half] - follows) / rows.variance
-        sizes[node] = _summed(np.square(counts[:half])) / rows.variance
-    overall = np.clip(sum(gains.values()) / (sum(sizes.values()) + EVIDENCE), 0.0, 1.0)
+        moves[node] = move[: len(move) // 2]
+        accounts[node] = account(rows, move)
+    overall = sum(gain for gain, _ in accounts.values()) / (sum(size for _, size in accounts.values()) + EVIDENCE)
+    overall = np.clip(overall, 0.0, 1.0)
     result = {}
     for node, move in moves.items():
-        step = np.clip((gains[node] + LEANING * overall) / (sizes[node] + LEANING), 0.0, 1.0)
-        result[node] = cpts[node].probabilities[: len(move)] + step.reshape(-1, *[1] * (move.ndim - 1)) * move
+        gain, size = accounts[node]
+        step = np.clip((gain + LEANING * overall) / (size + LEANING), 0.0, 1.0)
+        result[node] = cpts[node].probabilities[: len(move)] + per_repetition(step, move.ndim) * move
     return result
-
-
-def _summed(values: Array) -> Array:
-    return np.asarray(values.reshape(len(values), -1).sum(axis=1))
 
 
 def resembling(rows: Rows) -> Array:
