@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -87,6 +87,39 @@ class Together:
     sizes: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Second moments of a table's noise.
+
+    Moments of a table measured alone is independent. That of tables drawn together is the same for all of them when
+    summed to the cells of the names `common` to them (blocks, independent of each other); within a block, what is
+    left in a table is independent of the others, and all its cells are alike.
+    """
+
+    variance: float  # of a cell
+    within: float  # of a cell as if independent, for all that is not summed to the common names
+    group: str = ""  # empty if the table was measured alone
+    common: Names = ()
+    blocks: int = 1
+    total: float = 0.0  # variance of the sum over a block
+
+    @classmethod
+    def alone(cls, variance: float) -> Moments:
+        return cls(variance, variance)
+
+    def at_least(self, variance: float) -> Moments:
+        """The same, but no variance smaller than so much."""
+        limited = {name: max(getattr(self, name), variance) for name in ("variance", "within", "total")}
+        return replace(self, **limited)
+
+    def summed(self, sizes: Mapping[str, int], names: Sequence[str]) -> float:
+        """Variance of one cell of a table with such `sizes` summed down to `names`, some of its own."""
+        dropped = math.prod(size for name, size in sizes.items() if name not in names)
+        apart = math.prod(sizes[name] for name in self.common if name not in names)  # blocks are independent
+        inside = dropped // apart
+        return apart * inside * (self.variance + (inside - 1) * (self.variance - self.within))
+
+
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """One noisy contingency table: all that is known of the data. `loss` is epsilon, or rho if gaussian.
@@ -121,21 +154,22 @@ class Measurement:
         p = math.exp(-1.0 / self.scale)
         return 2.0 * p / math.expm1(-1.0 / self.scale) ** 2
 
+    @property
+    def moments(self) -> Moments:
+        if self.together is None:
+            return Moments.alone(self.variance)
+        total, _ = joint.moments(self.together.sizes, self.scale)
+        size = self.together.sizes[self.together.tables.index(self.names)]
+        # cells of a block are alike, and all of them sum to the total
+        covariance = (total - size * self.variance) / (size * (size - 1)) if size > 1 else 0.0
+        common = blocks.common_names(self.together.tables)
+        return Moments(
+            self.variance, self.variance - covariance, self.together.group, common, self.values.size // size, total
+        )
+
     def summed_variance(self, names: Sequence[str]) -> float:
         """Of the noise on one cell of this table summed down to `names` (some of its own, in any order)."""
-        sizes = dict(zip(self.names, self.values.shape, strict=True))
-        dropped = math.prod(size for name, size in sizes.items() if name not in names)
-        if self.together is None:
-            return dropped * self.variance
-        place = self.together.tables.index(self.names)
-        total, cells = joint.moments(self.together.sizes, self.scale)
-        cell, size = cells[place], self.together.sizes[place]
-        common = blocks.common_names(self.together.tables)
-        apart = math.prod(sizes[name] for name in common if name not in names)  # blocks are independent
-        within = dropped // apart
-        # cells of a block are alike, and all of them sum to the total
-        covariance = (total - size * cell) / (size * (size - 1)) if size > 1 else 0.0
-        return apart * within * (cell + (within - 1) * covariance)
+        return self.moments.summed(dict(zip(self.names, self.values.shape, strict=True)), names)
 
 
 def finest(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:

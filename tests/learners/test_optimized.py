@@ -16,7 +16,7 @@ from dpbn.learners.consistency import least_squares, member, overlaps
 from dpbn.learners.estimate import MARGIN_STANDS_OUT, _give_back, estimate, estimate_batch, layout
 from dpbn.learners.optimized import learn_optimized, requests
 from dpbn.learners.strategy import Strategy, maximal, plan_tables
-from dpbn.measure import Curator
+from dpbn.measure import Curator, Moments
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
 
@@ -62,7 +62,7 @@ def test_least_squares_is_the_projection_and_leaves_margins_equal(structure, see
     values = [generator.normal(0, 50, (1, *schema.shape(names))) for names in tables]
     variances = list(generator.uniform(0.5, 20, len(tables)))
     shared = overlaps(schema, tables)
-    result = least_squares(values, variances, shared)
+    result = least_squares(values, [Moments.alone(variance) for variance in variances], shared)
     for overlap in shared:
         margins = [m.margin(result[m.table]) for m in overlap.members]
         for margin in margins[1:]:
@@ -209,8 +209,8 @@ def test_a_batch_is_its_parts():
     budget = Budget(1.0)
     lists = [holder.measure(requests(planned(network.structure), budget, Sensitivity())) for holder in made]
     values = [np.stack([ms[i].values.astype(float) for ms in lists]) for i in range(len(tables))]
-    variances = [m.variance for m in lists[0]]
-    batch = estimate_batch(network.structure, tables, values, variances, prior={}, public_cpts={})
+    noises = [m.moments for m in lists[0]]
+    batch = estimate_batch(network.structure, tables, values, noises, prior={}, public_cpts={})
     for k, measurements in enumerate(lists):
         alone = estimate(network.structure, measurements, prior={}, public_cpts={})
         for node in network.nodes:
@@ -250,8 +250,8 @@ def test_a_margin_is_given_back_by_how_much_surer_the_shrunk_estimate_claims_to_
     variance = 100.0
     linear = shrunk + (pattern * np.sqrt(5 * variance) / 5)[None, :, None]
     certain, unsure = np.full_like(shrunk, 1e-9), np.full_like(shrunk, 0.9 * variance)
-    (kept,) = _give_back(schema, plan, [linear], [shrunk], [variance], [certain])
+    (kept,) = _give_back(schema, plan, [linear], [shrunk], [Moments.alone(variance)], [certain])
     assert kept == pytest.approx(shrunk)
-    (returned,) = _give_back(schema, plan, [linear], [shrunk], [variance], [unsure])
+    (returned,) = _give_back(schema, plan, [linear], [shrunk], [Moments.alone(variance)], [unsure])
     part = 1 - 0.1 * (1 + MARGIN_STANDS_OUT * np.sqrt(2 / 3))
     assert returned - shrunk == pytest.approx(part * (linear - shrunk))

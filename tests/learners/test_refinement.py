@@ -9,6 +9,7 @@ from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.refinement import LEAST, ModelMargins, contradicts, expected_counts, over_states, resolution
 from dpbn.learners.strategy import plan_tables
+from dpbn.measure import Moments
 from dpbn.privacy.guarantee import Budget, Sensitivity
 
 
@@ -65,7 +66,7 @@ def test_a_margin_survives_the_steps_in_a_large_even_table():
     generator = np.random.default_rng(0)
     counts = np.broadcast_to(np.array([0.2, 0.8]) * 10_000 / 256, (30, 4, 4, 4, 4, 2))
     noisy = counts + np.round(generator.laplace(0, 12, counts.shape))
-    learned = estimate_batch(structure, [schema.names], [noisy], [2 * 12.0**2], prior={}, public_cpts={})
+    learned = estimate_batch(structure, [schema.names], [noisy], [Moments.alone(2 * 12.0**2)], prior={}, public_cpts={})
     (margin,) = ModelMargins(structure, [("x",)])(learned)
     assert margin[:, 0].mean() == pytest.approx(0.2, abs=0.05)
 

@@ -11,6 +11,7 @@ from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.resemblance import _nearness, blended, resembling
 from dpbn.learners.stein import Rows, probed
+from dpbn.measure import Moments
 from dpbn.network import BayesianNetwork
 
 VARIANCE = 900.0
@@ -21,7 +22,7 @@ def rows_of(truth, records, repetitions, seed=0):
     generator = np.random.default_rng(seed)
     counts = records[..., None] * truth
     noisy = counts + generator.normal(0, VARIANCE**0.5, (repetitions, *counts.shape))
-    (seen,) = probed([noisy], [VARIANCE], [("signs", str(seed))])
+    (seen,) = probed([noisy], [Moments.alone(VARIANCE)], [("signs", str(seed))])
     cut = np.maximum(seen, 1.0)
     return Rows(cut / cut.sum(-1, keepdims=True), seen, cut.sum(-1), VARIANCE, np.full(cut.shape, VARIANCE))
 
@@ -115,12 +116,12 @@ def measured(make_curator):
 
 def test_a_repetition_does_not_depend_on_the_others(measured):
     network, measurements = measured
-    tables, variances = [m.names for m in measurements], [m.variance for m in measurements]
+    tables, noises = [m.names for m in measurements], [m.moments for m in measurements]
     values = [np.stack([m.values, m.values[::-1] if m.values.ndim else m.values]).astype(float) for m in measurements]
-    both = estimate_batch(network.structure, tables, values, variances, prior={}, public_cpts={})
+    both = estimate_batch(network.structure, tables, values, noises, prior={}, public_cpts={})
     for which in range(2):
         own = [v[which : which + 1] for v in values]
-        one = estimate_batch(network.structure, tables, own, variances, prior={}, public_cpts={})
+        one = estimate_batch(network.structure, tables, own, noises, prior={}, public_cpts={})
         for node in network.nodes:
             assert both[node][which] == pytest.approx(one[node][0], abs=1e-9)
 

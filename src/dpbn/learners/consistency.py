@@ -7,6 +7,10 @@ variables. Equal independent noise on every cell makes the components independen
 set B estimated from tables t that contain B have precisions in the ratio 1 / (variance_t * cells_t). So the
 generalised least-squares estimate averages each component with these weights. Visiting the intersections
 of tables from small to large, each visit averages exactly the components that no smaller intersection holds.
+
+Tables whose noise was drawn together have the same noise in all components of the names common to them: for these
+they count as one table. Their other components are independent as ever. The names common to a group are an
+intersection themselves, so the components of one visit are all of the one kind or all of the other.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.measure import Names
+from dpbn.measure import Moments, Names
 
 Array = NDArray[np.float64]
 
@@ -85,13 +89,26 @@ def overlaps(schema: Schema, tables: Sequence[Names]) -> tuple[Overlap, ...]:
     return tuple(result)
 
 
-def least_squares(values: Sequence[Array], variances: Sequence[float], shared: Sequence[Overlap]) -> list[Array]:
+def precisions(noises: Sequence[Moments], cells: Sequence[int], tables: Sequence[int], names: Sequence[str]) -> Array:
+    """What each of `tables` adds to the precision of the components of `names` that no smaller intersection holds."""
+    shared = [noises[t].group if set(names) <= set(noises[t].common) else "" for t in tables]
+    return np.array(
+        [
+            1.0 / (noises[t].total * noises[t].blocks * shared.count(group))
+            if group
+            else 1.0 / (noises[t].within * cells[t])
+            for t, group in zip(tables, shared, strict=True)
+        ]
+    )
+
+
+def least_squares(values: Sequence[Array], noises: Sequence[Moments], shared: Sequence[Overlap]) -> list[Array]:
     """The best linear unbiased estimate of all tables under the constraint that they agree."""
     tables = list(values)
     cells = [math.prod(table.shape[1:]) for table in tables]
     for overlap in shared:
         margins = [m.margin(tables[m.table]) for m in overlap.members]
-        weights = np.array([1.0 / (variances[m.table] * cells[m.table]) for m in overlap.members])
+        weights = precisions(noises, cells, [m.table for m in overlap.members], overlap.names)
         weights /= weights.sum()
         mean = sum(weight * margin for weight, margin in zip(weights, margins, strict=True))
         for m, margin in zip(overlap.members, margins, strict=True):

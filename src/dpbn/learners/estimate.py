@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.learners.consistency import Member, Overlap, least_squares, member, overlaps
+from dpbn.learners.consistency import Member, Overlap, least_squares, member, overlaps, precisions
 from dpbn.learners.refinement import (
     CELL_LIMIT,
     STEPS,
@@ -42,7 +42,7 @@ from dpbn.learners.resemblance import blended
 from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
 from dpbn.learners.stein import Rows, per_repetition, probed
 from dpbn.learners.twins import shared
-from dpbn.measure import Measurement, Names
+from dpbn.measure import Measurement, Moments, Names
 from dpbn.network import Structure
 
 Array = NDArray[np.float64]
@@ -94,8 +94,8 @@ def estimate(
     """One CPT per node from the measurements of a release."""
     tables = [measurement.names for measurement in measurements]
     values = [measurement.values[None].astype(np.float64) for measurement in measurements]
-    variances = [measurement.variance for measurement in measurements]
-    batch = estimate_batch(structure, tables, values, variances, prior=prior, public_cpts=public_cpts)
+    noises = [measurement.moments for measurement in measurements]
+    batch = estimate_batch(structure, tables, values, noises, prior=prior, public_cpts=public_cpts)
     return {node: cpt[0] for node, cpt in batch.items()}
 
 
@@ -103,7 +103,7 @@ def estimate_batch(
     structure: Structure,
     tables: Sequence[Names],
     values: Sequence[Array],
-    variances: Sequence[float],
+    noises: Sequence[Moments],
     *,
     prior: Mapping[str, Array],
     public_cpts: Mapping[str, Array],
@@ -115,7 +115,7 @@ def estimate_batch(
         return {node: np.broadcast_to(cpt, (repetitions, *np.shape(cpt))) for node, cpt in public_cpts.items()}
     plan = layout(structure.schema, tuple(tuple(names) for names in tables))
     noisy = [_in_order(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
-    noise = [max(variance, SMALLEST_VARIANCE) for variance in variances]
+    noise = [some.at_least(SMALLEST_VARIANCE) for some in noises]
     start = consistent_counts(structure.schema, plan, probed(noisy, noise, plan.tables), noise)
     reading = _Reading(structure, plan, noise, family_homes(structure, plan, noise), start, prior)
     cpts = {node: np.broadcast_to(cpt, (len(start.total), *np.shape(cpt))) for node, cpt in public_cpts.items()}
@@ -134,7 +134,7 @@ class _Reading:
 
     structure: Structure
     plan: Layout
-    noise: Sequence[float]
+    noise: Sequence[Moments]
     homes: Mapping[str, int]
     start: Start
     prior: Mapping[str, Array]
@@ -147,8 +147,9 @@ class _Reading:
     def smoothed(self, node: str, family: Array, expected: Sequence[Array]) -> Array:
         """Normalised, with pseudo-counts; `expected` holds what is expected in the tables."""
         home = self.homes[node]
-        pseudo = PSEUDO_COUNT * self.start.priors[home].weight * self.noise[home] / (1 + self.noise[home])
-        spread = over_states(family, resolution(expected[home], self.noise[home]))
+        variance = self.noise[home].variance
+        pseudo = PSEUDO_COUNT * self.start.priors[home].weight * variance / (1 + variance)
+        spread = over_states(family, resolution(expected[home], variance))
         counts = family + per_repetition(pseudo, family.ndim) * spread + self.prior.get(node, 0.0)
         return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
 
@@ -157,7 +158,7 @@ def _refined(
     reading: _Reading, families: dict[str, Array], cpts: dict[str, Array], measured: int
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Families and CPTs a few steps towards the network that explains all tables."""
-    start, noise = reading.start, reading.noise
+    start, variances = reading.start, [noise.variance for noise in reading.noise]
     margins = model_margins(reading.structure, reading.plan.tables)
     if margins.largest > CELL_LIMIT:
         return families, cpts
@@ -167,9 +168,9 @@ def _refined(
         counts = []
         expected = [per_repetition(start.total, table.ndim) * table for table in margins(cpts)]
         for index, table in enumerate(expected):
-            found = contradicts(table, start.linear[index], noise[index])[:measured]
+            found = contradicts(table, start.linear[index], variances[index])[:measured]
             alone[index] |= np.resize(found, alone[index].shape)  # the changed repetitions as those measured
-            guess = expected_counts(table, start.linear[index], noise[index])
+            guess = expected_counts(table, start.linear[index], variances[index])
             counts.append(np.where(per_repetition(alone[index], table.ndim), own[index], guess))
         families = {node: reading.family(counts, node) for node in families}
         cpts = cpts | {node: reading.smoothed(node, family, expected) for node, family in families.items()}
@@ -180,8 +181,8 @@ def _borrowed(reading: _Reading, families: Mapping[str, Array], cpts: Mapping[st
     """CPTs that borrow from each other and within, for the repetitions as measured."""
     start, rows = reading.start, {}
     for node, family in families.items():
-        home = reading.homes[node]
-        variance = reading.noise[home] * reading.plan.cells[home] / reading.structure.cells(node)
+        home, names = reading.homes[node], reading.structure.family(node).names
+        variance = _on_margin(reading.structure.schema, reading.plan, reading.noise[home], home, names)
         doubt = reading.family(start.spreads, node)
         rows[node] = Rows(cpts[node], reading.family(start.linear, node), family.sum(axis=-1), variance, doubt)
     rows = {node: replace(rows[node], probabilities=cpt) for node, cpt in shared(rows).items()}
@@ -202,7 +203,7 @@ def family_margin(schema: Schema, plan: Layout, index: int, table: Array, names:
     return _in_order(member(schema, plan.tables, index, inside).margin(table), inside, names)
 
 
-def family_homes(structure: Structure, plan: Layout, variances: Sequence[float]) -> dict[str, int]:
+def family_homes(structure: Structure, plan: Layout, noises: Sequence[Moments]) -> dict[str, int]:
     """The table each family is read from: of those that contain it, the one with the least noise on its margin."""
     holders: dict[str, set[int]] = {}
     for index, names in enumerate(plan.tables):
@@ -210,24 +211,29 @@ def family_homes(structure: Structure, plan: Layout, variances: Sequence[float])
             holders.setdefault(name, set()).add(index)
     homes = {}
     for node in structure.nodes:
-        holding = set.intersection(*(holders.get(name, set()) for name in structure.family(node).names))
+        family = structure.family(node).names
+        holding = set.intersection(*(holders.get(name, set()) for name in family))
         if holding:
-            homes[node] = min(holding, key=lambda index: (variances[index] * plan.cells[index], index))
+            noise = {index: _on_margin(structure.schema, plan, noises[index], index, family) for index in holding}
+            homes[node] = min(holding, key=lambda index: (noise[index], index))
     return homes
 
 
-def consistent_counts(schema: Schema, plan: Layout, noisy: Sequence[Array], variances: Sequence[float]) -> Start:
+def _on_margin(schema: Schema, plan: Layout, noise: Moments, index: int, names: Names) -> float:
+    """Variance of the noise of table `index` on a cell of its margin."""
+    return noise.summed({name: schema[name].size for name in plan.tables[index]}, names)
+
+
+def consistent_counts(schema: Schema, plan: Layout, noisy: Sequence[Array], noises: Sequence[Moments]) -> Start:
     """Tables that agree: by least squares, then positive, then with what stands out given back."""
-    linear = least_squares(noisy, variances, plan.shared)
-    total = np.maximum(linear[0].reshape(linear[0].shape[0], -1).sum(axis=1), _total_deviation(plan, variances))
+    linear = least_squares(noisy, noises, plan.shared)
+    deviation = 1.0 / math.sqrt(precisions(noises, plan.cells, range(len(noises)), ()).sum())
+    total = np.maximum(linear[0].reshape(linear[0].shape[0], -1).sum(axis=1), deviation)
+    variances = [noise.variance for noise in noises]
     priors = [fitted_prior(table, math.sqrt(v), total) for table, v in zip(noisy, variances, strict=True)]
     shrunk, spreads = _constrained_means(noisy, variances, priors, plan.shared)
-    corrected = _give_back(schema, plan, linear, shrunk, variances, spreads)
+    corrected = _give_back(schema, plan, linear, shrunk, noises, spreads)
     return Start(linear, shrunk, corrected, spreads, priors, total)
-
-
-def _total_deviation(plan: Layout, variances: Sequence[float]) -> float:
-    return 1.0 / math.sqrt(sum(1.0 / (v * cells) for v, cells in zip(variances, plan.cells, strict=True)))
 
 
 def _constrained_means(
@@ -273,15 +279,15 @@ def _give_back(
     plan: Layout,
     linear: Sequence[Array],
     shrunk: Sequence[Array],
-    variances: Sequence[float],
+    noises: Sequence[Moments],
     spreads: Sequence[Array],
 ) -> list[Array]:
     """Add the components of order 0 and 1 of linear - shrunk that exceed their noise, each by its excess."""
-    precision: dict[Names, float] = {}
+    holders: dict[Names, list[int]] = {}
     posterior: dict[Names, Array] = {}  # precision of the shrunk margin's cells
     for table, names in enumerate(plan.tables):
         for subset in _small_subsets(names):
-            precision[subset] = precision.get(subset, 0.0) + 1.0 / (variances[table] * plan.cells[table])
+            holders.setdefault(subset, []).append(table)
             if len(subset) == 1:
                 width = member(schema, plan.tables, table, subset).margin(spreads[table])
                 posterior[subset] = posterior.get(subset, 0.0) + 1.0 / width
@@ -296,7 +302,8 @@ def _give_back(
             if subset not in excess:
                 component = _centred(seen.margin(difference))
                 freedom = math.prod(size - 1 for size in schema.shape(subset))
-                noise, threshold = np.array([1.0 / (precision[subset] * cells)]), STANDS_OUT
+                precision = precisions(noises, plan.cells, holders[subset], subset).sum()
+                noise, threshold = np.array([1.0 / (precision * cells)]), STANDS_OUT
                 if subset in posterior:
                     noise = np.maximum(noise - (1.0 / posterior[subset]).mean(axis=1), LEAST_NOISE * noise)
                     threshold = MARGIN_STANDS_OUT

@@ -22,7 +22,7 @@ from dpbn.learners.estimate import estimate, family_homes, family_margin, layout
 from dpbn.learners.influence import influences
 from dpbn.learners.refinement import CELL_LIMIT, model_margins
 from dpbn.learners.strategy import Strategy
-from dpbn.measure import Curator, Ladder, Measurement, Names, Request
+from dpbn.measure import Curator, Ladder, Measurement, Moments, Names, Request
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.workload import Workload
@@ -95,7 +95,7 @@ def predicted_errors(
 ) -> list[Array]:
     """Per table, the weighted sum of deviations of the cells of the families read from it, at every level."""
     plan = layout(structure.schema, tables)
-    homes = family_homes(structure, plan, [2 * ladder[0] ** 2 for ladder in scales])
+    homes = family_homes(structure, plan, [Moments.alone(2 * ladder[0] ** 2) for ladder in scales])
     errors = [np.zeros(len(ladder)) for ladder in scales]
     for node, index in homes.items():
         for level, scale in enumerate(scales[index]):

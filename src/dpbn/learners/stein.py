@@ -6,7 +6,8 @@ the expected counts. Of all steps along d, the one with the least expected squar
     ((y - n p).d - v div d) / |d|^2
 
 (unbiased for Gaussian noise and a guide for ours). The divergence is how d follows a small change of all noisy
-tables, so each batch holds every repetition twice: as measured, and with a public change of signs (`probed`).
+tables, so each batch holds every repetition twice: as measured, and with a public change of signs (`probed`). Rows
+of the data are a sample themselves: a count varies by v and by n p (1 - p), which is added to v cell by cell.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpbn.measure import Moments
 
 Array = NDArray[np.float64]
 
@@ -36,24 +39,38 @@ class Rows:
     doubt: Array  # what the posterior leaves open of each count: its variance
 
 
-def probed(noisy: Sequence[Array], variances: Sequence[float], tables: Sequence[Sequence[str]]) -> list[Array]:
-    """The tables twice: as they are, and each cell PROBE deviations up or down, by signs that its names decide."""
+def probed(noisy: Sequence[Array], noises: Sequence[Moments], tables: Sequence[Sequence[str]]) -> list[Array]:
+    """The tables twice: as they are, and changed by PROBE times signs with the moments of the noise.
+
+    The signs are public, by the names. Tables whose noise was drawn together are changed together as well.
+    """
     result = []
-    for table, variance, names in zip(noisy, variances, tables, strict=True):
-        shape = table.shape[1:]
-        bits = np.random.PCG64(zlib.crc32("\0".join(names).encode())).random_raw(math.prod(shape)) >> np.uint64(63)
-        signs = 2.0 * bits.reshape(shape) - 1.0
-        result.append(np.concatenate([table, table + PROBE * math.sqrt(variance) * signs]))
+    for table, noise, names in zip(noisy, noises, tables, strict=True):
+        change = math.sqrt(noise.within) * _signs(names, table.shape[1:])
+        if noise.group:
+            inside = tuple(axis for axis, name in enumerate(names) if name not in noise.common)
+            common = [axis for axis, name in enumerate(names) if name in noise.common]
+            totals = _signs([names[axis] for axis in common], [table.shape[1 + axis] for axis in common])
+            size = change.size // noise.blocks
+            change -= change.mean(axis=inside, keepdims=True)
+            change += math.sqrt(noise.total) / size * np.expand_dims(totals, inside)
+        result.append(np.concatenate([table, table + PROBE * change]))
     return result
+
+
+def _signs(names: Sequence[str], shape: Sequence[int]) -> Array:
+    bits = np.random.PCG64(zlib.crc32("\0".join(names).encode())).random_raw(math.prod(shape)) >> np.uint64(63)
+    return 2.0 * np.reshape(bits, shape) - 1.0
 
 
 def account(rows: Rows, move: Array, told: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
     """Numerator and denominator of the best step along a move of the CPT, over v; of the rows `told` only."""
     half = len(move) // 2
+    expected = rows.records[..., None] * rows.probabilities
     counts = rows.records[..., None] * move
-    missing = (rows.seen - rows.records[..., None] * rows.probabilities)[:half]
-    follows = (counts[half:] - counts[:half]) * (rows.seen[half:] - rows.seen[:half]) / PROBE**2
-    gain, size = missing * counts[:half] - follows, np.square(counts[:half])
+    sampled = 1.0 + (expected * (1.0 - rows.probabilities))[:half] / rows.variance
+    follows = (counts[half:] - counts[:half]) * (rows.seen[half:] - rows.seen[:half]) / PROBE**2 * sampled
+    gain, size = (rows.seen - expected)[:half] * counts[:half] - follows, np.square(counts[:half])
     if told is not None:
         gain, size = gain * told[..., None], size * told[..., None]
     return _summed(gain) / rows.variance, _summed(size) / rows.variance

@@ -47,7 +47,7 @@ def _optimized(release: Release, tables: Tables) -> Mapping[str, Array]:
         release.structure,
         [m.names for m in used],
         [table.astype(np.float64) for table in values],
-        [m.variance for m in used],
+        [m.moments for m in used],
         prior=_priors(release),
         public_cpts={node: release.network.cpt(node) for node in release.public_nodes},
     )
