@@ -91,7 +91,7 @@ class Together:
 class Moments:
     """Second moments of a table's noise.
 
-    Moments of a table measured alone is independent. That of tables drawn together is the same for all of them when
+    Noise of a table measured alone is independent. That of tables drawn together is the same for all of them when
     summed to the cells of the names `common` to them (blocks, independent of each other); within a block, what is
     left in a table is independent of the others, and all its cells are alike.
     """

@@ -1,4 +1,4 @@
-"""Moments drawn together is dependent: what the estimate makes of it, against the moments of real draws."""
+"""Noise drawn together is dependent: what the estimate makes of it, against the moments of real draws."""
 
 import numpy as np
 import pytest

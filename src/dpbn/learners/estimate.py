@@ -309,7 +309,7 @@ def _give_back(
                     threshold = MARGIN_STANDS_OUT
                 found = np.square(component).reshape(component.shape[0], -1).sum(axis=1)
                 limit = freedom * noise * (1.0 + threshold * math.sqrt(2.0 / max(freedom, 1)))
-                part = np.where(found > limit, 1.0 - limit / np.maximum(found, 1e-300), 0.0)
+                part = 1.0 - limit / np.maximum(np.maximum(found, limit), 1e-300)
                 excess[subset] = component * per_repetition(part, component.ndim)
             if excess[subset].any():
                 corrected = corrected + seen.spread(excess[subset]) * (cells / plan.cells[table])

@@ -50,7 +50,9 @@ def probed(noisy: Sequence[Array], noises: Sequence[Moments], tables: Sequence[S
         if noise.group:
             inside = tuple(axis for axis, name in enumerate(names) if name not in noise.common)
             common = [axis for axis, name in enumerate(names) if name in noise.common]
-            totals = _signs([names[axis] for axis in common], [table.shape[1 + axis] for axis in common])
+            totals = _signs(
+                [noise.group, *(names[axis] for axis in common)], [table.shape[1 + axis] for axis in common]
+            )
             size = change.size // noise.blocks
             change -= change.mean(axis=inside, keepdims=True)
             change += math.sqrt(noise.total) / size * np.expand_dims(totals, inside)

@@ -1,18 +1,21 @@
 """Nodes of one network often share a CPT: the slices of a process in time, the members of a pedigree, copies of a part.
 
 Take all nodes whose CPTs have one shape. Of row c of node i the tables tell x = y/n (noisy counts by expected
-records) with variance e = v/n^2 per state. Two nodes are twins if their rows differ by TWINS per state, and
-strangers if by STRANGERS; every row where something is known of both tells the two apart, and the sum over the rows
-is the evidence, in logarithms of odds. What part of all pairs are twins is one number for the whole network, which
-the pairs tell as well (`_chance`). Twins of twins are compared next: x of a node against the mean of another with
-its twins, without the node itself. `ROUNDS` times over.
+records) with variance e = v/n^2 per state. Twins lie TWINS per state from a common centre, strangers STRANGERS; every
+row where something is known of both nodes tells the two apart, and the sum over the rows is the evidence, in
+logarithms of odds. What part of all pairs are twins is one number for the whole network, which the pairs tell as well
+(`_chance`). In the next round a node is compared with the mean of another and its twins, without the node itself.
 
 A node moves towards the mean of its twins, in inverse proportion to what the posterior of its own tables leaves
 open. How far is again a question for the data, answered by Stein's estimate (`stein`): one step for the network, one
-standard error less than the best. Rows with fewer records than the noise's deviation are not asked: nothing can be
-told from them, and there the noise's tails, which are longer than a normal law's, mislead the estimate.
+standard error less than the best. Rows with fewer records than the noise's deviation move like the others but have no
+say in it: nothing can be told from them, and there the noise's tails, which are longer than a normal law's, mislead.
 
-Shapes are public; all else is a function of noisy tables.
+Known limits: nodes that agree in all usual rows are taken for twins in the rare ones too, and one odd node among many
+twins in a rare row is pulled along (docs/method.md has figures).
+
+Shapes are public; all else is a function of noisy tables. Time is quadratic in the nodes of one shape up to CHUNK
+pairs of rows; longer lists are cut, in the order of the nodes, and time is linear from there.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from dpbn.learners.stein import Rows, account, per_repetition
 
 Array = NDArray[np.float64]
 
-TWINS = 0.005  # distance per state, for two states; by 1/sqrt(states) for more
+TWINS = 0.005  # distance of a state from the centre if there are two; in proportion to 1/sqrt(states)
 STRANGERS = 0.2
 ROUNDS = 3
 LOG_ODDS = np.arange(-6.0, 7.0)  # of a pair to be twins
@@ -46,7 +49,7 @@ def shared(cpts: Mapping[str, Rows]) -> dict[str, Array]:
         return result
     moves = {node: np.empty_like(result[node]) for nodes in classes for node in nodes}
     repetitions = len(next(iter(moves.values())))
-    width = max(1, CHUNK // max(len(nodes) ** 2 * cpts[nodes[0]].records[0].size for nodes in classes))
+    width = max(1, CHUNK // max(_work(len(nodes), cpts[nodes[0]].probabilities.shape[1:]) for nodes in classes))
     for first in range(0, repetitions, width):
         some = slice(first, first + width)
         alike = [_Alike([cpts[node] for node in nodes], some) for nodes in classes]
@@ -65,13 +68,23 @@ def shared(cpts: Mapping[str, Rows]) -> dict[str, Array]:
     return result
 
 
+def _work(nodes: int, shape: Sequence[int]) -> int:
+    """Numbers held to compare so many CPTs of one shape."""
+    return nodes * max(nodes, shape[-1]) * math.prod(shape[:-1])
+
+
 def _classes(cpts: Mapping[str, Rows]) -> Iterator[list[str]]:
-    """Nodes whose CPTs have one shape, at least two at a time and no more than can be compared at once."""
+    """Nodes whose CPTs have one shape, at least two at a time and no more than can be compared at once.
+
+    CPTs too large to compare two of them are left alone.
+    """
     shapes: dict[tuple[int, ...], list[str]] = {}
     for node, rows in cpts.items():
         shapes.setdefault(rows.probabilities.shape[1:], []).append(node)
     for shape, nodes in shapes.items():
-        most = max(2, math.isqrt(CHUNK // math.prod(shape[:-1])))
+        most = min(math.isqrt(CHUNK // math.prod(shape[:-1])), CHUNK // math.prod(shape))
+        if most < 2:
+            continue
         parts = -(-len(nodes) // most)
         for part in range(parts):
             some = nodes[part * len(nodes) // parts : (part + 1) * len(nodes) // parts]
@@ -84,22 +97,19 @@ class _Alike:
 
     def __init__(self, cpts: Sequence[Rows], some: slice) -> None:
         self.states = cpts[0].probabilities.shape[-1]
-        self.own = self._stacked([rows.probabilities[some] for rows in cpts])
+        self.own = _stacked([rows.probabilities[some] for rows in cpts])
         least = [LEAST * math.sqrt(rows.variance) for rows in cpts]
-        records = self._stacked([np.maximum(r.records[some], n)[..., None] for r, n in zip(cpts, least, strict=True)])
-        self.seen = self._stacked([rows.seen[some] for rows in cpts]) / records
-        self.open = self._stacked([rows.doubt[some] for rows in cpts]) / np.square(records)
+        records = _stacked([np.maximum(r.records[some], n)[..., None] for r, n in zip(cpts, least, strict=True)])
+        self.seen = _stacked([rows.seen[some] for rows in cpts]) / records
+        self.left_open = _stacked([rows.doubt[some] for rows in cpts]) / np.square(records)
         variances = np.array([rows.variance for rows in cpts])
         self.error = variances[:, None] / np.square(records[..., 0])
         self.apart = 2.0 * STRANGERS**2 * 2.0 / self.states
         self.near = TWINS**2 * 2.0 / self.states
         self.known = 1.0 / (self.error + self.near)
 
-    def _stacked(self, parts: Sequence[Array]) -> Array:
-        return np.stack([part.reshape(len(part), -1, part.shape[-1]) for part in parts], axis=1)
-
     def evidence(self, twins: Array) -> Array:
-        """For twins of each node j (a part of each l, itself wholly): how i speaks for being one of them.
+        """At i, j: the log-odds that node i is a twin of j, whose group holds a part `twins[j, l]` of each l.
 
         The mean of j's group without i is (X - r x)/(W - r) per row, with W and X the sums of what is known of its
         members and of that times x, and r the part of it that is i's.
@@ -126,9 +136,9 @@ class _Alike:
         weight = np.maximum(weight, 1e-300)
         mean = np.maximum(total / weight[..., None], FLOOR * self.own)
         mean = mean / mean.sum(axis=-1, keepdims=True)
-        known = 1.0 / (self.near + 1.0 / weight)[..., None]
+        sure = 1.0 / (self.near + 1.0 / weight)[..., None]
         any_twin = 1.0 - np.exp(np.log1p(-np.minimum(twins, 1.0 - 1e-12)).sum(axis=2))
-        part = any_twin[..., None, None] * known / (known + 1.0 / np.maximum(self.open, 1e-12))
+        part = any_twin[..., None, None] * sure / (sure + 1.0 / np.maximum(self.left_open, 1e-12))
         result = self.own + part * (mean - self.own)
         return np.asarray(result / result.sum(axis=-1, keepdims=True))
 
@@ -136,6 +146,10 @@ class _Alike:
         repetitions, nodes = twins.shape[:2]
         weighted = (self.known[..., None] * self.seen).reshape(repetitions, nodes, -1)
         return twins @ self.known, (twins @ weighted).reshape(self.seen.shape)
+
+
+def _stacked(parts: Sequence[Array]) -> Array:
+    return np.stack([part.reshape(len(part), -1, part.shape[-1]) for part in parts], axis=1)
 
 
 def _targets(alike: Sequence[_Alike]) -> list[Array]:
