@@ -255,3 +255,16 @@ def test_a_margin_is_given_back_by_how_much_surer_the_shrunk_estimate_claims_to_
     (returned,) = _give_back(schema, plan, [linear], [shrunk], [Moments.alone(variance)], [unsure])
     part = 1 - 0.1 * (1 + MARGIN_STANDS_OUT * np.sqrt(2 / 3))
     assert returned - shrunk == pytest.approx(part * (linear - shrunk))
+
+
+def test_nothing_stands_out_of_a_table_without_noise_or_with_an_endless_threshold(monkeypatch):
+    """No margin is given back, and nothing overflows, where the difference is 0 and the noise huge."""
+    schema = Schema((Variable("a", ("1", "2")),))
+    plan = layout(schema, (("a",),))
+    shrunk = np.full((1, 2), 50.0)
+    with np.errstate(all="raise"):
+        (kept,) = _give_back(schema, plan, [shrunk], [shrunk], [Moments.alone(1e14)], [shrunk])
+        monkeypatch.setattr("dpbn.learners.estimate.STANDS_OUT", math.inf)
+        monkeypatch.setattr("dpbn.learners.estimate.MARGIN_STANDS_OUT", math.inf)
+        (same,) = _give_back(schema, plan, [shrunk + 40.0], [shrunk], [Moments.alone(1.0)], [shrunk])
+    assert kept == pytest.approx(shrunk) and same == pytest.approx(shrunk)

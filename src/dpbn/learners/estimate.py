@@ -309,7 +309,8 @@ def _give_back(
                     threshold = MARGIN_STANDS_OUT
                 found = np.square(component).reshape(component.shape[0], -1).sum(axis=1)
                 limit = freedom * noise * (1.0 + threshold * math.sqrt(2.0 / max(freedom, 1)))
-                part = 1.0 - limit / np.maximum(np.maximum(found, limit), 1e-300)
+                more = found > limit
+                part = np.where(more, 1.0 - limit / np.where(more, found, 1.0), 0.0)
                 excess[subset] = component * per_repetition(part, component.ndim)
             if excess[subset].any():
                 corrected = corrected + seen.spread(excess[subset]) * (cells / plan.cells[table])
