@@ -2,6 +2,7 @@
 
     python benchmarks/learn.py                  the four networks of the paper at epsilon 1, with Private-PGM
     python benchmarks/learn.py --relations      other epsilons, other numbers of rows, against equal budgets only
+    python benchmarks/learn.py --peers          the same against Private-PGM, its best setting, and OpenDP
     python benchmarks/learn.py --ablation       what each part contributes
     python benchmarks/learn.py --workload       ten questions around one node of ALARM, with and without saying so
     python benchmarks/learn.py --stages         a split that depends on the data against the public split
@@ -46,9 +47,9 @@ MEASURES = ("row", "weighted", "joint_kl", "query")
 PAPER = ("asia", "sachs", "child", "alarm")
 
 
-def figures(rows: Sequence[dict], **chosen: object) -> dict[str, tuple[float, float]]:
+def figures(found: Sequence[dict], /, **chosen: object) -> dict[str, tuple[float, float]]:
     """Mean and standard error of every measure over the rows that match."""
-    matching = [row for row in rows if all(row[name] == value for name, value in chosen.items())]
+    matching = [row for row in found if all(row[name] == value for name, value in chosen.items())]
     result = {}
     for measure in (*MEASURES, "map_accuracy", "seconds"):
         values = np.array([row[measure] for row in matching], dtype=float)
@@ -102,6 +103,33 @@ def compare(
             theirs = by["private-pgm", epsilon]
             excess = {m: (mine[m][0] - exact[m][0]) / (theirs[m][0] - exact[m][0]) for m in MEASURES}
             print("  excess over no privacy / Private-PGM's: " + "  ".join(f"{m} {x:.2f}" for m, x in excess.items()))
+
+
+def peers(networks: Sequence[str], runs: int, processes: int, *, rows: int, epsilon: float, output: str | None) -> None:
+    """The excess over no privacy as a part of that of Private-PGM, all families and our tables, and of OpenDP."""
+    others = ("private-pgm", "private-pgm-tables", "opendp")
+    grid = Grid(
+        networks=tuple(networks),
+        methods=("exact", "optimized", *others),
+        epsilons=(epsilon,),
+        rows=(rows,),
+        runs=runs,
+        queries=40,
+    )
+    found = run(grid, output, processes=processes)
+    for network in networks:
+        print(header(f"{network}, epsilon {epsilon:g}, {rows} rows, {runs} runs"))
+        by = {
+            method: figures(found, network=network, method=method, epsilon=epsilon, rows=rows)
+            for method in grid.methods
+        }
+        for method, measured in by.items():
+            print(line(method, measured))
+        for other in others:
+            excess = {
+                m: (by["optimized"][m][0] - by["exact"][m][0]) / (by[other][m][0] - by["exact"][m][0]) for m in MEASURES
+            }
+            print(f"  excess / {other}'s: " + "  ".join(f"{m} {x:.2f}" for m, x in excess.items()), flush=True)
 
 
 def _even_prior(table: np.ndarray, deviation: float, total: np.ndarray) -> shrinkage.Prior:
@@ -253,7 +281,7 @@ def go_to_models(names: Sequence[str]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for part in ("relations", "ablation", "workload", "seconds", "stages"):
+    for part in ("relations", "peers", "ablation", "workload", "seconds", "stages"):
         parser.add_argument(f"--{part}", action="store_true")
     parser.add_argument("--networks", nargs="+", default=list(PAPER))
     parser.add_argument("--runs", type=int, default=20)
@@ -269,8 +297,12 @@ def main() -> None:
     if not set(chosen.networks) <= set(BUNDLED):
         chosen.networks = go_to_models(chosen.networks)
     setting = {"rows": chosen.rows, "epsilon": chosen.epsilon}
+    settings = ((0.3, 10_000), (3.0, 10_000), (1.0, 1_000), (1.0, 100_000))
+    if chosen.peers:
+        for epsilon, rows in settings:
+            peers(chosen.networks, chosen.runs, chosen.processes, rows=rows, epsilon=epsilon, output=chosen.output)
     if chosen.relations:
-        for epsilon, rows in ((0.3, 10_000), (3.0, 10_000), (1.0, 1_000), (1.0, 100_000)):
+        for epsilon, rows in settings:
             compare(
                 chosen.networks,
                 chosen.runs,
@@ -289,7 +321,8 @@ def main() -> None:
         seconds(chosen.networks, **setting)
     if chosen.stages:
         stages(chosen.networks, chosen.runs, **setting)
-    if not (chosen.relations or chosen.ablation or chosen.workload or chosen.seconds or chosen.stages):
+    parts = (chosen.relations, chosen.peers, chosen.ablation, chosen.workload, chosen.seconds, chosen.stages)
+    if not any(parts):
         compare(
             chosen.networks,
             chosen.runs,

@@ -89,6 +89,50 @@ def test_tables_with_a_common_parent_are_drawn_together():
     assert all(any(family <= set(table) for group in plan.groups for table in group) for family in families)
 
 
+def _tables(plan):
+    return {frozenset(names) for group in plan.groups for names in group}
+
+
+def _layers(width: int, depth: int) -> Structure:
+    """Binary nodes in layers, each with two parents in the layer before."""
+    names = [f"x{layer}_{place}" for layer in range(depth) for place in range(width)]
+    schema = Schema(tuple(Variable(name, ("a", "b")) for name in names))
+    parents = {
+        f"x{layer}_{place}": (f"x{layer - 1}_{place}", f"x{layer - 1}_{(place + 1) % width}") if layer else ()
+        for layer in range(depth)
+        for place in range(width)
+    }
+    return Structure(schema, Dag(tuple(names), parents))
+
+
+def test_fewer_tables_merge_where_drawing_them_together_is_predicted_to_be_better(monkeypatch):
+    structure = _layers(8, 3)
+    chosen = plan_groups(structure, 1e4)
+    monkeypatch.setattr(groups_module, "LESS_MERGED", ())
+    merged = plan_groups(structure, 1e4)
+    assert len(_tables(chosen)) > len(_tables(merged))
+    assert all(any(small <= large for large in _tables(merged)) for small in _tables(chosen))
+
+
+@pytest.mark.parametrize("name", ["asia", "sachs", "child", "alarm"])
+def test_a_small_difference_in_prediction_does_not_undo_a_merge(name, monkeypatch):
+    structure = load_network(name).structure
+    chosen = [plan_groups(structure, signal) for signal in (1e3, 1e4, 1e5)]
+    monkeypatch.setattr(groups_module, "LESS_MERGED", ())
+    assert chosen == [plan_groups(structure, signal) for signal in (1e3, 1e4, 1e5)]
+
+
+def test_nodes_in_large_tables_keep_their_own_when_fewer_tables_merge(monkeypatch):
+    """What is predicted must be comparable: the margins that count are those of the tables as usually merged."""
+    monkeypatch.setattr("dpbn.learners.strategy.LARGE", 40)
+    structure = _layers(5, 4)
+    chosen = _tables(plan_groups(structure, 1e4))
+    monkeypatch.setattr(groups_module, "LESS_MERGED", ())
+    usual = _tables(plan_groups(structure, 1e4))
+    own = {names for names in usual if len(names) == 1}
+    assert chosen != usual and own and own <= chosen
+
+
 def test_with_few_rows_roots_in_large_tables_get_tables_of_their_own():
     structure = load_network("alarm").structure
     few, many = (

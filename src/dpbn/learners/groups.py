@@ -9,6 +9,7 @@ a = NOISE f^SIZE (t/f)^READ / (rows epsilon). That is in proportion to the noise
 what is hopeless at this number of rows gets less, though never below KEEP of the share it would have if errors had no
 limit, since sizes do not tell how sparse the data are. Groups form greedily like merged tables (`strategy`), by
 the noise alone; shares then minimise the sum of errors. Tables for the roots alone are added where that lowers it.
+Tables merge before it is known which of them are drawn together, so all of this is done for less merged tables too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dpbn.privacy.joint import LARGEST_WORK
 
 Array = NDArray[np.float64]
 Group = tuple[frozenset[str], ...]
+_Plan = tuple[float, Sequence[Group], Array]  # the predicted sum of errors, the groups and their shares
 
 NOISE = 4.0
 SIZE = 0.6
@@ -38,6 +40,8 @@ READ = 0.35
 READ_ROOT = 0.42  # a margin of one variable is a sum over all cells: there shrinkage helps less
 MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the cells that are empty
 CROWDED = 0.15
+LESS_MERGED = (0.5, 0.6)  # powers at which fewer tables merge, tried as well: tables drawn together cost less apart
+BETTER = 0.985  # and taken where the predicted sum of errors falls to this part of what it was
 LARGEST_RANK = 120  # of the noise drawn together in one block
 LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together gains little and takes long
@@ -71,22 +75,37 @@ def plan_groups(
     """Groups for all families but those of `public` nodes. `signal` is rows times epsilon over the l1 sensitivity."""
     schema, signal = structure.schema, min(signal, MOST_SIGNAL)
     matters, families = family_weights(structure, public, weights)
-    tables = merged(structure, families, 0.5, merge_exponent(schema, families, signal))
-    costs = table_costs(structure, tables, families)
-    own = of_their_own(structure, costs, matters)
+    usual = merge_exponent(schema, families, signal)
+    tables = merged(structure, families, 0.5, usual)
+    own = of_their_own(structure, tables, matters)
     wanted = dict(families)
     for names in own:
         wanted[names] = wanted.get(names, 0.0) + sum(matters[name] for name in names)
-    groups = _joined(schema, costs | own)
-    best = _shared(schema, groups, wanted, signal)
-    for roots in _root_groups(structure, groups, matters):
-        best = min(best, _shared(schema, [*groups, *roots], wanted, signal), key=lambda found: found[0])
-    _, chosen, shares = best
+    first = _planned(structure, tables, own, families, wanted, signal)
+    less = [merged(structure, families, 0.5, power) for power in LESS_MERGED if power > usual]
+    different = {frozenset(some): some for some in less if set(some) != set(tables)}
+    others = [_planned(structure, some, own, families, wanted, signal) for some in different.values()]
+    best = min(others, key=lambda plan: plan[0], default=first)
+    _, chosen, shares = best if best[0] < BETTER * first[0] else first
     ordered = sorted(
         (tuple(sorted(_in_order(schema, names) for names in group)), share)
         for group, share in zip(chosen, shares.tolist(), strict=True)
     )
     return Grouping(tuple(group for group, _ in ordered), tuple(share for _, share in ordered))
+
+
+def _planned(
+    structure: Structure,
+    tables: Iterable[frozenset[str]],
+    own: Mapping[frozenset[str], float],
+    families: Mapping[frozenset[str], float],
+    wanted: Mapping[frozenset[str], float],
+    signal: float,
+) -> _Plan:
+    """The best groups of these tables and of the nodes' `own`, with tables for roots where they pay."""
+    groups = _joined(structure.schema, table_costs(structure, tables, families) | dict(own))
+    choices = [groups, *([*groups, *roots] for roots in _root_groups(structure, groups, wanted))]
+    return min((_shared(structure.schema, some, wanted, signal) for some in choices), key=lambda plan: plan[0])
 
 
 def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
@@ -189,14 +208,16 @@ def _block_sizes(schema: Schema, group: Group) -> tuple[int, ...]:
     return tuple(schema.cells(names) // common for names in group)
 
 
-def _root_groups(structure: Structure, groups: Sequence[Group], matters: Mapping[str, float]) -> list[list[Group]]:
+def _root_groups(
+    structure: Structure, groups: Sequence[Group], wanted: Mapping[frozenset[str], float]
+) -> list[list[Group]]:
     """Tables for roots that stand in larger tables only: all of them, or the part that is summed up the most."""
     schema = structure.schema
     tables = [names for group in groups for names in group]
     smallest = {
         node: min(schema.cells(names) for names in tables if node in names) / schema[node].size
-        for node in matters
-        if not structure.parents(node)
+        for node in structure.nodes
+        if not structure.parents(node) and frozenset([node]) in wanted
     }
     order = sorted((node for node, times in smallest.items() if times > 1), key=lambda node: -smallest[node])
     result = []
@@ -214,10 +235,8 @@ def _root_groups(structure: Structure, groups: Sequence[Group], matters: Mapping
     return result
 
 
-def _shared(
-    schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float], signal: float
-) -> tuple[float, Sequence[Group], Array]:
-    """The shares that minimise the predicted sum of errors, after that sum and the groups."""
+def _shared(schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float], signal: float) -> _Plan:
+    """The groups with the shares that minimise the predicted sum of errors."""
     part: dict[frozenset[str], tuple[int, float]] = {}
     for index, group in enumerate(groups):
         for names, equivalent in zip(group, equivalents(_block_sizes(schema, group)), strict=True):
