@@ -32,7 +32,6 @@ from dpbn.privacy.joint import LARGEST_WORK
 
 Array = NDArray[np.float64]
 Group = tuple[frozenset[str], ...]
-_Plan = tuple[float, Sequence[Group], Array]  # the predicted sum of errors, the groups and their shares
 
 NOISE = 4.0
 SIZE = 0.6
@@ -41,7 +40,7 @@ READ_ROOT = 0.42  # a margin of one variable is a sum over all cells: there shri
 MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the cells that are empty
 CROWDED = 0.15
 LESS_MERGED = (0.5, 0.6)  # powers at which fewer tables merge, tried as well: tables drawn together cost less apart
-BETTER = 0.985  # and taken where the predicted sum of errors falls to this part of what it was
+BETTER = 0.985  # and taken where that lowers the predicted sum of errors to less than this part
 LARGEST_RANK = 120  # of the noise drawn together in one block
 LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together gains little and takes long
@@ -81,31 +80,19 @@ def plan_groups(
     wanted = dict(families)
     for names in own:
         wanted[names] = wanted.get(names, 0.0) + sum(matters[name] for name in names)
-    first = _planned(structure, tables, own, families, wanted, signal)
     less = [merged(structure, families, 0.5, power) for power in LESS_MERGED if power > usual]
-    different = {frozenset(some): some for some in less if set(some) != set(tables)}
-    others = [_planned(structure, some, own, families, wanted, signal) for some in different.values()]
-    best = min(others, key=lambda plan: plan[0], default=first)
-    _, chosen, shares = best if best[0] < BETTER * first[0] else first
+    different = {frozenset(some): some for some in (tables, *less)}
+    first, *others = [_joined(schema, table_costs(structure, some, families) | own) for some in different.values()]
+    best = min(others, key=lambda groups: _clear_error(schema, groups, wanted), default=first)
+    better = _clear_error(schema, best, wanted) < BETTER * _clear_error(schema, first, wanted)
+    groups = best if better else first
+    choices = [groups, *([*groups, *roots] for roots in _root_groups(structure, groups, wanted))]
+    _, chosen, shares = min((_shared(schema, some, wanted, signal) for some in choices), key=lambda plan: plan[0])
     ordered = sorted(
         (tuple(sorted(_in_order(schema, names) for names in group)), share)
         for group, share in zip(chosen, shares.tolist(), strict=True)
     )
     return Grouping(tuple(group for group, _ in ordered), tuple(share for _, share in ordered))
-
-
-def _planned(
-    structure: Structure,
-    tables: Iterable[frozenset[str]],
-    own: Mapping[frozenset[str], float],
-    families: Mapping[frozenset[str], float],
-    wanted: Mapping[frozenset[str], float],
-    signal: float,
-) -> _Plan:
-    """The best groups of these tables and of the nodes' `own`, with tables for roots where they pay."""
-    groups = _joined(structure.schema, table_costs(structure, tables, families) | dict(own))
-    choices = [groups, *([*groups, *roots] for roots in _root_groups(structure, groups, wanted))]
-    return min((_shared(structure.schema, some, wanted, signal) for some in choices), key=lambda plan: plan[0])
 
 
 def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
@@ -235,8 +222,25 @@ def _root_groups(
     return result
 
 
-def _shared(schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float], signal: float) -> _Plan:
-    """The groups with the shares that minimise the predicted sum of errors."""
+def _shared(
+    schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float], signal: float
+) -> tuple[float, Sequence[Group], Array]:
+    """The shares that minimise the predicted sum of errors, after that sum and the groups."""
+    weight, half, owner = _errors(schema, groups, wanted, signal)
+    error, shares = saturating_shares(weight, half, owner, len(groups))
+    return error, groups, shares
+
+
+def _clear_error(schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float]) -> float:
+    """The least predicted sum of errors if none had a limit: in closed form, up to a factor of all groupings."""
+    weight, half, owner = _errors(schema, groups, wanted, 1.0)
+    return float(np.square(np.sqrt(np.bincount(owner, weight * half, len(groups))).sum()))
+
+
+def _errors(
+    schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float], signal: float
+) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Per family its weight w, its a as a share of its group, and its group."""
     part: dict[frozenset[str], tuple[int, float]] = {}
     for index, group in enumerate(groups):
         for names, equivalent in zip(group, equivalents(_block_sizes(schema, group)), strict=True):
@@ -253,8 +257,7 @@ def _shared(schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[s
         weight.append(importance)
         half.append(NOISE * cells**SIZE * summed / (equivalent * signal))
         owner.append(index)
-    error, shares = saturating_shares(np.array(weight), np.array(half), np.array(owner), len(groups))
-    return error, groups, shares
+    return np.array(weight), np.array(half), np.array(owner)
 
 
 def saturating_shares(weight: Array, half: Array, owner: NDArray[np.intp], groups: int) -> tuple[float, Array]:
