@@ -12,7 +12,7 @@ standard error less than the best. Rows with fewer records than the noise's devi
 say in it: nothing can be told from them, and there the noise's tails, which are longer than a normal law's, mislead.
 
 Known limits: nodes that agree in all usual rows are taken for twins in the rare ones too, and one odd node among many
-twins in a rare row is pulled along (docs/method.md has figures).
+twins in a rare row is pulled along (docs/tried.md has figures).
 
 Shapes are public; all else is a function of noisy tables. Time is quadratic in the nodes of one shape up to CHUNK
 pairs of rows; longer lists are cut, in the order of the nodes, and time is linear from there.
