@@ -152,6 +152,7 @@ def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, e
         "no nodes that share": {estimate: {"shared": _as_they_are}},
         "no refinement": {estimate: {"STEPS": 0}},
         "nothing given back": {estimate: {"STANDS_OUT": math.inf, "MARGIN_STANDS_OUT": math.inf}},
+        "merging as usual": {groups: {"LESS_MERGED": ()}},
         "no merging": {strategy: {"LARGEST_MERGED": 0}},
         "noise drawn apart": {groups: {"LARGEST_RANK": 0}},
         "no merging, noise drawn apart": {groups: {"LARGEST_RANK": 0}, strategy: {"LARGEST_MERGED": 0}},
