@@ -207,6 +207,8 @@ def test_neighbours_differ_in_noisy_counts_and_what_follows_only(method):
         assert change.sum() == 1
     cpts = [document["network"].pop("cpts") for document in (one, two)]
     assert cpts[0] != cpts[1]
+    for document in (one, two):
+        document.pop("weak_rows")  # a property of the release, computed from its noisy counts
     assert one == two
 
 
