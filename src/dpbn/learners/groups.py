@@ -9,7 +9,7 @@ a = NOISE f^SIZE (t/f)^READ / (rows epsilon). That is in proportion to the noise
 what is hopeless at this number of rows gets less, though never below KEEP of the share it would have if errors had no
 limit, since sizes do not tell how sparse the data are. Groups form greedily like merged tables (`strategy`), by
 the noise alone; shares then minimise the sum of errors. Tables for the roots alone are added where that lowers it.
-Tables merge before it is known which of them are drawn together, so all of this is done for less merged tables too.
+Tables merge before it is known which of them are drawn together, so less merged ones are grouped too, and compared.
 """
 
 from __future__ import annotations
