@@ -9,7 +9,8 @@
    so a margin's difference is expected to vary by the variance of the first minus that of the second (Hausman's
    test). Sharper than the first alone, which serves for the total.
 4. CPTs by normalising each family's margin, plus pseudo-counts: the fitted prior's, and those the caller gives.
-5. A few steps towards the network that explains all tables (`refinement`), where inference is cheap enough.
+5. A few steps towards the network that explains all tables (`refinement`), then one of all CPTs at once
+   (`agreement`), where inference is cheap enough.
 6. Nodes that share a CPT (`twins`), then rows of a CPT that resemble each other (`resemblance`), borrow from each
    other, as far as the data want it (`stein`) and the caller's pseudo-counts leave room.
 
@@ -28,10 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
+from dpbn.learners.agreement import agreed
 from dpbn.learners.consistency import Member, Overlap, least_squares, member, overlaps, precisions
 from dpbn.learners.refinement import (
     CELL_LIMIT,
     STEPS,
+    ModelMargins,
     contradicts,
     expected_counts,
     model_margins,
@@ -116,15 +119,19 @@ def estimate_batch(
     plan = layout(structure.schema, tuple(tuple(names) for names in tables))
     noisy = [_in_order(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
     noise = [some.at_least(SMALLEST_VARIANCE) for some in noises]
-    start = consistent_counts(structure.schema, plan, probed(noisy, noise, plan.tables), noise)
+    noisy = probed(noisy, noise, plan.tables)
+    start = consistent_counts(structure.schema, plan, noisy, noise)
     reading = _Reading(structure, plan, noise, family_homes(structure, plan, noise), start, prior)
     cpts = {node: np.broadcast_to(cpt, (len(start.total), *np.shape(cpt))) for node, cpt in public_cpts.items()}
     families = {}
     for node in wanted:
         families[node] = np.maximum(reading.family(start.corrected, node), FLOOR * reading.family(start.shrunk, node))
         cpts[node] = reading.smoothed(node, families[node], start.shrunk)
-    families, cpts = _refined(reading, families, cpts, repetitions)
-    cpts = cpts | _borrowed(reading, families, cpts)
+    margins = model_margins(structure, plan.tables)
+    if margins.largest <= CELL_LIMIT:
+        families, cpts = _refined(reading, margins, families, cpts, repetitions)
+        cpts |= _agreed(reading, margins, noisy, _rows(reading, families, cpts), cpts, repetitions)
+    cpts |= _borrowed(reading, _rows(reading, families, cpts))
     return {node: cpts[node][:repetitions] for node in structure.nodes}
 
 
@@ -144,6 +151,11 @@ class _Reading:
         home, names = self.homes[node], self.structure.family(node).names
         return family_margin(self.structure.schema, self.plan, home, tables[home], names)
 
+    def said(self, node: str) -> Array:
+        """Pseudo-counts of every row by the custodian."""
+        shape = self.structure.schema.shape(self.structure.family(node).names)
+        return np.asarray(np.broadcast_to(self.prior.get(node, 0.0), shape).sum(axis=-1))
+
     def smoothed(self, node: str, family: Array, expected: Sequence[Array]) -> Array:
         """Normalised, with pseudo-counts; `expected` holds what is expected in the tables."""
         home = self.homes[node]
@@ -155,13 +167,10 @@ class _Reading:
 
 
 def _refined(
-    reading: _Reading, families: dict[str, Array], cpts: dict[str, Array], measured: int
+    reading: _Reading, margins: ModelMargins, families: dict[str, Array], cpts: dict[str, Array], measured: int
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Families and CPTs a few steps towards the network that explains all tables."""
     start, variances = reading.start, [noise.variance for noise in reading.noise]
-    margins = model_margins(reading.structure, reading.plan.tables)
-    if margins.largest > CELL_LIMIT:
-        return families, cpts
     own = [np.maximum(c, FLOOR * shrunk) for c, shrunk in zip(start.corrected, start.shrunk, strict=True)]
     alone = [np.zeros(len(start.total), dtype=np.bool_) for _ in own]
     for _ in range(STEPS):
@@ -177,22 +186,40 @@ def _refined(
     return families, cpts
 
 
-def _borrowed(reading: _Reading, families: Mapping[str, Array], cpts: Mapping[str, Array]) -> dict[str, Array]:
-    """CPTs that borrow from each other and within, for the repetitions as measured."""
+def _agreed(
+    reading: _Reading,
+    margins: ModelMargins,
+    noisy: Sequence[Array],
+    rows: Mapping[str, Rows],
+    cpts: Mapping[str, Array],
+    measured: int,
+) -> dict[str, Array]:
+    """CPTs one step towards what all tables together say."""
+    variances = [noise.variance for noise in reading.noise]
+    said = {node: reading.said(node) for node in rows}
+    return agreed(margins, noisy, variances, rows, cpts, said, reading.start.total, measured)
+
+
+def _rows(reading: _Reading, families: Mapping[str, Array], cpts: Mapping[str, Array]) -> dict[str, Rows]:
+    """What is known of every CPT that is not public."""
     start, rows = reading.start, {}
     for node, family in families.items():
         home, names = reading.homes[node], reading.structure.family(node).names
         variance = _on_margin(reading.structure.schema, reading.plan, reading.noise[home], home, names)
         doubt = reading.family(start.spreads, node)
         rows[node] = Rows(cpts[node], reading.family(start.linear, node), family.sum(axis=-1), variance, doubt)
-    rows = {node: replace(rows[node], probabilities=cpt) for node, cpt in shared(rows).items()}
-    alike = blended({node: known for node, known in rows.items() if reading.structure.parents(node)})
+    return rows
+
+
+def _borrowed(reading: _Reading, rows: Mapping[str, Rows]) -> dict[str, Array]:
+    """CPTs that borrow from each other and within, for the repetitions as measured."""
+    similar = {node: replace(rows[node], probabilities=cpt) for node, cpt in shared(rows).items()}
+    alike = blended({node: known for node, known in similar.items() if reading.structure.parents(node)})
     result = {}
-    for node, known in rows.items():
+    for node, known in similar.items():
         half = len(known.records) // 2
-        own, cpt = cpts[node][:half], alike.get(node, known.probabilities[:half])
-        said = np.broadcast_to(reading.prior.get(node, 0.0), cpt.shape[1:]).sum(axis=-1)  # of a row, by the custodian
-        room = known.records[:half] / np.maximum(known.records[:half] + said, 1e-9)
+        own, cpt = rows[node].probabilities[:half], alike.get(node, known.probabilities[:half])
+        room = known.records[:half] / np.maximum(known.records[:half] + reading.said(node), 1e-9)
         result[node] = own + room[..., None] * (cpt - own)
     return result
 

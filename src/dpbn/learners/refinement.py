@@ -65,21 +65,28 @@ class ModelMargins:
         return self._programs[width]
 
     def __call__(self, cpts: Mapping[str, Array]) -> list[Array]:
-        repetitions = next(iter(cpts.values())).shape[0]
+        ones = [np.ones((len(next(iter(cpts.values()))), *shape)) for shape in self._shapes]
+        return self._derivatives(cpts, ones)[len(self._nodes) :]
+
+    def by_cpts(self, cpts: Mapping[str, Array], factors: Sequence[Array]) -> dict[str, Array]:
+        """The derivative by every CPT of the mean of the product of `factors`, one over the cells of each table."""
+        return dict(zip(self._nodes, self._derivatives(cpts, factors), strict=False))
+
+    def _derivatives(self, cpts: Mapping[str, Array], factors: Sequence[Array]) -> list[Array]:
+        """By every CPT, then by every factor."""
+        inputs = [*(cpts[node] for node in self._nodes), *factors]
+        repetitions = len(inputs[0])
         width = max(1, min(repetitions, CHUNK_CELLS // max(self.largest, 1)))
         parts = [
-            self._chunk({node: cpt[start : start + width] for node, cpt in cpts.items()})
-            for start in range(0, repetitions, width)
+            self._chunk([table[start : start + width] for table in inputs]) for start in range(0, repetitions, width)
         ]
         return [np.concatenate(arrays) if len(arrays) > 1 else arrays[0] for arrays in zip(*parts, strict=True)]
 
-    def _chunk(self, cpts: Mapping[str, Array]) -> list[Array]:
-        width = next(iter(cpts.values())).shape[0]
+    def _chunk(self, inputs: Sequence[Array]) -> list[Array]:
+        width = inputs[0].shape[0]
         program = self._program(width)
-        inputs = [np.ascontiguousarray(np.moveaxis(cpts[node], 0, -1)) for node in self._nodes]
-        inputs += [np.ones((*shape, width)) for shape in self._shapes]
-        gradients = program.gradient(program.forward(inputs), np.ones(width), (BATCH,))
-        return [np.moveaxis(gradient, -1, 0) for gradient in gradients[len(self._nodes) :]]
+        trace = program.forward([np.ascontiguousarray(np.moveaxis(table, 0, -1)) for table in inputs])
+        return [np.moveaxis(gradient, -1, 0) for gradient in program.gradient(trace, np.ones(width), (BATCH,))]
 
 
 @lru_cache(maxsize=8)

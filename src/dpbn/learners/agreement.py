@@ -1,0 +1,148 @@
+"""All tables at once: one step of all CPTs together towards the network that the tables agree on.
+
+So far each CPT comes from the one table that its family is read from. But a network predicts every other table too, and
+small errors of many CPTs add up along the graph: far down, a margin can be off by more than the tables that hold it
+allow. Let y be the noisy tables (variance v per cell), mu what the network expects of them, J how mu follows the logits
+x of all CPTs, and K how well each of these is known already. The step is the best linear one,
+
+    (J' W J + K) dx = J' W (y - mu),    W = 1 / (SAMPLED mu + v),
+
+solved by conjugate gradients. J is never written down: J dx is the difference of mu with the CPTs moved to and fro, and
+J' u that of the derivatives by the CPTs with the tables' cells weighted to and fro.
+
+K is a probability times the records that its row is worth: n^2 / (SAMPLED n + k v) for n records in k noisy cells, and
+KNOWN more: rows that few records fall into have been shrunk, and need not explain what others ought to. As in the
+refinement, a table that the network contradicts by more than noise explains has no say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbn.learners.refinement import ModelMargins, contradicts
+from dpbn.learners.stein import Rows, per_repetition
+
+Array = NDArray[np.float64]
+Cpts = Mapping[str, Array]
+
+SAMPLED = 0.3  # of a count's variance as one of a sample: most of that is common to all tables, and no contradiction
+KNOWN = 50.0  # records that every row is worth, beside its own
+STEPS = 4  # of conjugate gradients
+NUDGE = 1e-3  # the largest relative change of a cell in a difference
+FURTHEST = 1.5  # change of a logit
+SMALLEST = 1e-3  # probability in K
+TINY = 1e-300
+
+
+def agreed(
+    margins: ModelMargins,
+    noisy: Sequence[Array],
+    variances: Sequence[float],
+    rows: Mapping[str, Rows],
+    cpts: Cpts,
+    said: Cpts,
+    total: Array,
+    measured: int,
+) -> dict[str, Array]:
+    """The CPTs of `rows` after the step. `said` are the custodian's pseudo-counts of every row.
+
+    All else has a leading axis: so many repetitions as measured, and the same changed (`stein`).
+    """
+    expected = [per_repetition(total, table.ndim) * table for table in margins(cpts)]
+    weights = []
+    for mu, y, v in zip(expected, noisy, variances, strict=True):
+        alone = np.resize(contradicts(mu, y, v)[:measured], len(mu))
+        weights.append(np.where(per_repetition(alone, mu.ndim), 0.0, 1.0 / (SAMPLED * mu + v)))
+    known = {node: _known(row, said[node]) * np.maximum(cpts[node], SMALLEST) for node, row in rows.items()}
+    tangent = _Tangent(margins, cpts, tuple(rows), total)
+
+    def information(change: Cpts) -> dict[str, Array]:
+        seen = tangent.back([w * u for w, u in zip(weights, tangent.forward(change), strict=True)])
+        return {node: seen[node] + known[node] * dx for node, dx in change.items()}
+
+    wanted = tangent.back([w * (y - mu) for w, y, mu in zip(weights, noisy, expected, strict=True)])
+    result = {}
+    for node, change in _solved(information, wanted, known).items():
+        moved = cpts[node] * np.exp(np.clip(change, -FURTHEST, FURTHEST))
+        result[node] = moved / moved.sum(axis=-1, keepdims=True)
+    return result
+
+
+def _known(row: Rows, said: Array) -> Array:
+    """Per row, the records it is worth, shaped to broadcast against its CPT."""
+    worth = np.square(row.records) / (SAMPLED * row.records + row.probabilities.shape[-1] * row.variance)
+    return np.asarray((worth + KNOWN + said)[..., None])
+
+
+@dataclass(frozen=True)
+class _Tangent:
+    """The network near its CPTs: how its tables follow the logits of `nodes`, and back. Exact but for NUDGE squared."""
+
+    margins: ModelMargins
+    cpts: Cpts
+    nodes: tuple[str, ...]
+    total: Array
+
+    def forward(self, change: Cpts) -> list[Array]:
+        """J dx."""
+        size = _nudge(change.values())
+        moved = {node: self._twice(node) * np.exp(_to_and_fro(size, dx)) for node, dx in change.items()}
+        moved = {node: cpt / cpt.sum(axis=-1, keepdims=True) for node, cpt in moved.items()}
+        both = {node: moved[node] if node in moved else self._twice(node) for node in self.cpts}
+        return [self._slope(table, size) for table in self.margins(both)]
+
+    def back(self, cells: Sequence[Array]) -> dict[str, Array]:
+        """J' u."""
+        size = _nudge(cells)
+        weighted = [1.0 + _to_and_fro(size, u) for u in cells]
+        slopes = self.margins.by_cpts({node: self._twice(node) for node in self.cpts}, weighted)
+        result = {}
+        for node in self.nodes:
+            slope = self._slope(slopes[node], size)
+            result[node] = self.cpts[node] * (slope - (self.cpts[node] * slope).sum(axis=-1, keepdims=True))
+        return result
+
+    def _twice(self, node: str) -> Array:
+        return np.concatenate([self.cpts[node], self.cpts[node]])
+
+    def _slope(self, both: Array, size: Array) -> Array:
+        to, fro = both[: len(size)], both[len(size) :]
+        return per_repetition(self.total / (2.0 * size), to.ndim) * (to - fro)
+
+
+def _nudge(arrays: Iterable[Array]) -> Array:
+    """Per repetition, what makes the largest of all cells NUDGE."""
+    largest = np.max([np.abs(array).reshape(len(array), -1).max(axis=1) for array in arrays], axis=0)
+    return np.asarray(NUDGE / np.maximum(largest, TINY))
+
+
+def _to_and_fro(size: Array, array: Array) -> Array:
+    by = per_repetition(size, array.ndim) * array
+    return np.concatenate([by, -by])
+
+
+def _solved(information: Callable[[Cpts], dict[str, Array]], wanted: dict[str, Array], known: Cpts) -> dict[str, Array]:
+    """x with information(x) = wanted, by conjugate gradients preconditioned by `known`, each repetition by itself."""
+
+    def inner(a: Cpts, b: Cpts) -> Array:
+        return np.asarray(sum((a[node] * b[node]).reshape(len(a[node]), -1).sum(axis=1) for node in a))
+
+    def plus(a: Cpts, times: Array, b: Cpts) -> dict[str, Array]:
+        return {node: a[node] + per_repetition(times, b[node].ndim) * b[node] for node in a}
+
+    found = {node: np.zeros_like(array) for node, array in wanted.items()}
+    left = wanted
+    towards = direction = {node: array / known[node] for node, array in left.items()}
+    size = inner(left, towards)
+    for _ in range(STEPS):
+        seen = information(direction)
+        length = size / np.maximum(inner(direction, seen), TINY)
+        found, left = plus(found, length, direction), plus(left, -length, seen)
+        towards = {node: array / known[node] for node, array in left.items()}
+        before, size = size, inner(left, towards)
+        direction = plus(towards, size / np.maximum(before, TINY), direction)
+    return found

@@ -1,0 +1,150 @@
+"""One step of all CPTs towards what all tables together say: its algebra, and who has a say."""
+
+import numpy as np
+import pytest
+
+from dpbn import Dag, Schema, Structure, Variable, load_network
+from dpbn.learners import agreement
+from dpbn.learners import estimate as estimate_module
+from dpbn.learners.agreement import KNOWN, SAMPLED, SMALLEST, _Tangent, agreed
+from dpbn.learners.estimate import estimate_batch
+from dpbn.learners.refinement import ModelMargins
+from dpbn.learners.stein import Rows
+from dpbn.measure import Moments
+
+TABLES = (("asia", "tub", "either"), ("smoke", "lung"), ("either", "dysp"), ("xray",))
+
+
+@pytest.fixture(scope="module")
+def asia():
+    network = load_network("asia")
+    cpts = {node: np.stack([network.cpt(node)] * 2) * 0.9 + 0.05 for node in network.nodes}  # away from 0 and 1
+    return network.structure, cpts, ModelMargins(network.structure, TABLES)
+
+
+def jacobian(margins, cpts, nodes, total):
+    """J of the first repetition, column by column, by small differences of ordinary margins."""
+    columns = []
+    for node in nodes:
+        for place in np.ndindex(cpts[node].shape[1:]):
+            sides = []
+            for by in (1e-5, -1e-5):
+                moved = cpts[node].copy()
+                moved[(slice(None), *place)] *= np.exp(by)
+                moved /= moved.sum(axis=-1, keepdims=True)
+                sides.append(np.concatenate([table[0].ravel() for table in margins({**cpts, node: moved})]))
+            columns.append(total * (sides[0] - sides[1]) / 2e-5)
+    return np.stack(columns, axis=1)
+
+
+def test_the_tangent_is_the_derivative_and_its_transpose(asia):
+    _, cpts, margins = asia
+    nodes = ("smoke", "lung", "either", "dysp")  # the others are fixed
+    tangent = _Tangent(margins, cpts, nodes, np.array([1000.0, 1000.0]))
+    dense = jacobian(margins, cpts, nodes, 1000.0)
+    generator = np.random.default_rng(0)
+    change = {node: generator.normal(size=cpts[node].shape) for node in nodes}
+    cells = [generator.normal(size=table.shape) for table in margins(cpts)]
+    flat = np.concatenate([change[node][0].ravel() for node in nodes])
+    forward = np.concatenate([table[0].ravel() for table in tangent.forward(change)])
+    back = np.concatenate([tangent.back(cells)[node][0].ravel() for node in nodes])
+    assert forward == pytest.approx(dense @ flat, abs=1e-2)  # of up to 500
+    assert back == pytest.approx(dense.T @ np.concatenate([table[0].ravel() for table in cells]), abs=1e-2)
+
+
+def rows_of(cpts, records, variance):
+    known = {}
+    for node, cpt in cpts.items():
+        seen = records * cpt
+        known[node] = Rows(cpt, seen, seen.sum(axis=-1), variance, np.full_like(cpt, variance))
+    return known
+
+
+def test_the_step_solves_the_normal_equations(asia, monkeypatch):
+    structure, cpts, margins = asia
+    monkeypatch.setattr(agreement, "STEPS", 60)
+    total, variance = np.array([1000.0, 1000.0]), 50.0
+    rows = rows_of(cpts, 200.0, variance)
+    noisy = [total.reshape(-1, *[1] * (t.ndim - 1)) * t for t in margins(cpts)]
+    noisy[3] = noisy[3] + np.array([10.0, -10.0])  # more positive x-rays than the network expects
+    said = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, total, 1)
+
+    dense = jacobian(margins, cpts, structure.nodes, 1000.0)
+    weights = np.concatenate([1.0 / (SAMPLED * 1000.0 * table[0].ravel() + variance) for table in margins(cpts)])
+    left = np.concatenate(
+        [y[0].ravel() - 1000.0 * table[0].ravel() for y, table in zip(noisy, margins(cpts), strict=True)]
+    )
+    known = []
+    for node in structure.nodes:
+        worth = 200.0**2 / (SAMPLED * 200.0 + cpts[node].shape[-1] * variance) + KNOWN
+        known.append((worth * np.maximum(cpts[node][0], SMALLEST)).ravel())
+    step = np.linalg.solve(
+        dense.T @ (weights[:, None] * dense) + np.diag(np.concatenate(known)), dense.T @ (weights * left)
+    )
+    place = 0
+    for node in structure.nodes:
+        size = cpts[node][0].size
+        wanted = cpts[node][0] * np.exp(step[place : place + size].reshape(cpts[node][0].shape))
+        assert found[node][0] == pytest.approx(wanted / wanted.sum(axis=-1, keepdims=True), abs=1e-5)
+        place += size
+    assert np.abs(found["xray"] - cpts["xray"]).max() > 1e-3  # it did move
+    assert np.abs(found["either"] - cpts["either"]).max() > 1e-4  # and what lies above it
+
+
+def test_a_table_that_the_network_contradicts_has_no_say_and_the_custodian_has(asia):
+    _, cpts, margins = asia
+    total, variance = np.array([1000.0, 1000.0]), 50.0
+    rows = rows_of(cpts, 200.0, variance)
+    expected = [1000.0 * table for table in margins(cpts)]
+    none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    shifted = [*expected[:3], expected[3] + np.array([10.0, -10.0])]
+    moved = agreed(margins, shifted, [variance] * 4, rows, cpts, none, total, 1)["xray"] - cpts["xray"]
+    said = {**none, "xray": np.full(2, 1e9)}
+    held = agreed(margins, shifted, [variance] * 4, rows, cpts, said, total, 1)["xray"] - cpts["xray"]
+    far = [*expected[:3], expected[3] + np.array([400.0, -400.0])]
+    ignored = agreed(margins, far, [variance] * 4, rows, cpts, none, total, 1)["xray"] - cpts["xray"]
+    assert np.abs(moved).max() > 1e-3
+    assert np.abs(held).max() < 1e-6
+    assert np.abs(ignored).max() < 1e-12
+
+
+def chain():
+    names = ("a", "b", "c", "d")
+    schema = Schema(tuple(Variable(name, ("no", "yes")) for name in names))
+    return Structure(schema, Dag(names, {"b": ("a",), "c": ("b",), "d": ("c",)}))
+
+
+def test_what_a_table_knows_of_nodes_far_apart_reaches_the_cpts_between(monkeypatch):
+    """Families with much noise, and a table with little noise over two nodes that are no family."""
+    structure = chain()
+    keep = np.array([[0.9, 0.1], [0.2, 0.8]])
+    truth = {"a": np.array([0.6, 0.4]), "b": keep, "c": keep, "d": keep}
+    tables = (("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"))
+    exact = [10_000 * table[0] for table in ModelMargins(structure, tables)({n: c[None] for n, c in truth.items()})]
+    generator = np.random.default_rng(1)
+    scales = (150.0, 150.0, 150.0, 5.0)
+    noisy = [t + generator.normal(0, s, (40, *t.shape)) for t, s in zip(exact, scales, strict=True)]
+    noises = [Moments.alone(s * s) for s in scales]
+
+    def error():
+        learned = estimate_batch(structure, tables, noisy, noises, prior={}, public_cpts={})
+        (margin,) = ModelMargins(structure, [("a", "d")])(learned)
+        return np.abs(margin - exact[3] / 10_000).mean()
+
+    with_step = error()
+    monkeypatch.setattr(estimate_module, "_agreed", lambda *_: {})
+    assert with_step < 0.6 * error()
+
+
+def test_public_cpts_stay_and_every_row_stays_a_distribution():
+    structure = chain()
+    keep = np.array([[0.7, 0.3], [0.2, 0.8]])
+    generator = np.random.default_rng(2)
+    tables = (("a", "b"), ("b", "c"), ("c", "d"))
+    noisy = [generator.integers(-50, 3000, (5, 2, 2)).astype(float) for _ in tables]
+    learned = estimate_batch(structure, tables, noisy, [Moments.alone(200.0)] * 3, prior={}, public_cpts={"c": keep})
+    assert (learned["c"] == keep).all()
+    for cpt in learned.values():
+        assert cpt.sum(axis=-1) == pytest.approx(1.0)
+        assert (cpt > 0).all()
