@@ -77,7 +77,7 @@ def test_the_step_solves_the_normal_equations(asia, monkeypatch):
     )
     known = []
     for node in structure.nodes:
-        worth = 200.0**2 / (SAMPLED * 200.0 + cpts[node].shape[-1] * variance) + KNOWN
+        worth = 200.0**2 / (cpts[node].shape[-1] * variance) + KNOWN
         known.append((worth * np.maximum(cpts[node][0], SMALLEST)).ravel())
     step = np.linalg.solve(
         dense.T @ (weights[:, None] * dense) + np.diag(np.concatenate(known)), dense.T @ (weights * left)
@@ -107,6 +107,16 @@ def test_a_table_that_the_network_contradicts_has_no_say_and_the_custodian_has(a
     assert np.abs(moved).max() > 1e-3
     assert np.abs(held).max() < 1e-6
     assert np.abs(ignored).max() < 1e-12
+
+
+def test_without_noise_nothing_moves(asia):
+    _, cpts, margins = asia
+    total, variance = np.array([1000.0, 1000.0]), 1e-4
+    noisy = [1000.0 * table for table in margins(cpts)]
+    noisy[3] = noisy[3] + np.array([10.0, -10.0])  # as a sample may well have it
+    said = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, said, total, 1)
+    assert max(np.abs(found[node] - cpts[node]).max() for node in cpts) < 1e-6
 
 
 def chain():

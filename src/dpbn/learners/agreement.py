@@ -10,9 +10,10 @@ x of all CPTs, and K how well each of these is known already. The step is the be
 solved by conjugate gradients. J is never written down: J dx is the difference of mu with the CPTs moved to and fro, and
 J' u that of the derivatives by the CPTs with the tables' cells weighted to and fro.
 
-K is a probability times the records that its row is worth: n^2 / (SAMPLED n + k v) for n records in k noisy cells, and
-KNOWN more: rows that few records fall into have been shrunk, and need not explain what others ought to. As in the
-refinement, a table that the network contradicts by more than noise explains has no say.
+K is a probability times the records that its row is worth: n^2 / (k v) for n records in k noisy cells, and KNOWN more:
+rows that few records fall into have been shrunk, and need not explain what others ought to. (That the records are a
+sample does not make their own counts less known: without noise nothing moves.) As in the refinement, a table that
+the network contradicts by more than noise explains has no say.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dpbn.learners.stein import Rows, per_repetition
 Array = NDArray[np.float64]
 Cpts = Mapping[str, Array]
 
-SAMPLED = 0.3  # of a count's variance as one of a sample: most of that is common to all tables, and no contradiction
+SAMPLED = 0.3  # of the variance that counts have as a sample: most of it is common to all tables, and no contradiction
 KNOWN = 50.0  # records that every row is worth, beside its own
 STEPS = 4  # of conjugate gradients
 NUDGE = 1e-3  # the largest relative change of a cell in a difference
@@ -74,7 +75,7 @@ def agreed(
 
 def _known(row: Rows, said: Array) -> Array:
     """Per row, the records it is worth, shaped to broadcast against its CPT."""
-    worth = np.square(row.records) / (SAMPLED * row.records + row.probabilities.shape[-1] * row.variance)
+    worth = np.square(row.records) / (row.probabilities.shape[-1] * row.variance)
     return np.asarray((worth + KNOWN + said)[..., None])
 
 
