@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gzip
 import json
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -20,6 +22,7 @@ from dpbn.workload import read_workload
 
 SMALL = dpbn.load_network("cancer")
 FOLDER = Path(tempfile.mkdtemp(prefix="dpbn-readers-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 def _network(module: object) -> Callable[[bytes], None]:
