@@ -19,6 +19,7 @@ TABLES = (("asia", "tub", "either"), ("smoke", "lung"), ("either", "dysp"), ("xr
 def asia():
     network = load_network("asia")
     cpts = {node: np.stack([network.cpt(node)] * 2) * 0.9 + 0.05 for node in network.nodes}  # away from 0 and 1
+    cpts["tub"][:, 0] = [1e-6, 1 - 1e-6]
     return network.structure, cpts, ModelMargins(network.structure, TABLES)
 
 
@@ -60,9 +61,10 @@ def rows_of(cpts, records, variance):
     return known
 
 
-def test_the_step_solves_the_normal_equations(asia, monkeypatch):
+@pytest.mark.parametrize(("steps", "close"), [(10, 1e-4), (agreement.STEPS, 1e-2)])
+def test_the_step_solves_the_normal_equations(asia, monkeypatch, steps, close):
     structure, cpts, margins = asia
-    monkeypatch.setattr(agreement, "STEPS", 60)
+    monkeypatch.setattr(agreement, "STEPS", steps)
     total, variance = np.array([1000.0, 1000.0]), 50.0
     rows = rows_of(cpts, 200.0, variance)
     noisy = [total.reshape(-1, *[1] * (t.ndim - 1)) * t for t in margins(cpts)]
@@ -86,7 +88,7 @@ def test_the_step_solves_the_normal_equations(asia, monkeypatch):
     for node in structure.nodes:
         size = cpts[node][0].size
         wanted = cpts[node][0] * np.exp(step[place : place + size].reshape(cpts[node][0].shape))
-        assert found[node][0] == pytest.approx(wanted / wanted.sum(axis=-1, keepdims=True), abs=1e-5)
+        assert np.log(found[node][0]) == pytest.approx(np.log(wanted / wanted.sum(axis=-1, keepdims=True)), abs=close)
         place += size
     assert np.abs(found["xray"] - cpts["xray"]).max() > 1e-3  # it did move
     assert np.abs(found["either"] - cpts["either"]).max() > 1e-4  # and what lies above it
@@ -107,6 +109,37 @@ def test_a_table_that_the_network_contradicts_has_no_say_and_the_custodian_has(a
     assert np.abs(moved).max() > 1e-3
     assert np.abs(held).max() < 1e-6
     assert np.abs(ignored).max() < 1e-12
+
+
+def test_what_is_measured_decides_which_tables_have_a_say_for_the_changed_half_too(asia):
+    _, cpts, margins = asia
+    total, variance = np.array([1000.0, 1000.0]), 50.0
+    none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    expected = [1000.0 * table for table in margins(cpts)]
+    near, far = np.array([10.0, -10.0]), np.array([400.0, -400.0])
+
+    def moved(by):
+        noisy = [*expected[:3], expected[3] + np.stack(by)]
+        found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, none, total, 1)
+        return np.abs(found["xray"] - cpts["xray"]).max(axis=(1, 2))
+
+    assert (moved([near, far]) > 1e-3).all()
+    assert (moved([far, near]) < 1e-12).all()
+
+
+def test_no_logit_moves_further_than_the_limit(asia):
+    _, cpts, margins = asia
+    total, variance = np.array([1000.0, 1000.0]), 1e5
+    none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    noisy = [1000.0 * table for table in margins(cpts)]
+    noisy[3] = noisy[3] + np.array([1e6, -1e6])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(agreement, "contradicts", lambda mu, *_: np.zeros(len(mu), dtype=bool))
+        found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 1.0, variance), cpts, none, total, 1)
+    odds = {
+        node: np.log(found[node] / found[node][..., :1]) - np.log(cpts[node] / cpts[node][..., :1]) for node in cpts
+    }
+    assert 1.0 < max(np.abs(change).max() for change in odds.values()) <= 2 * agreement.FURTHEST + 1e-9
 
 
 def test_without_noise_nothing_moves(asia):

@@ -3,17 +3,17 @@
 So far each CPT comes from the one table that its family is read from. But a network predicts every other table too, and
 small errors of many CPTs add up along the graph: far down, a margin can be off by more than the tables that hold it
 allow. Let y be the noisy tables (variance v per cell), mu what the network expects of them, J how mu follows the logits
-x of all CPTs, and K how well each of these is known already. The step is the best linear one,
+x of all CPTs, and K how well each of these is known already. The step is one of Gauss and Newton, damped by K,
 
     (J' W J + K) dx = J' W (y - mu),    W = 1 / (SAMPLED mu + v),
 
-solved by conjugate gradients. J is never written down: J dx is the difference of mu with the CPTs moved to and fro, and
+by a few conjugate gradients. J is never written down: J dx is the difference of mu with the CPTs moved to and fro, and
 J' u that of the derivatives by the CPTs with the tables' cells weighted to and fro.
 
 K is a probability times the records that its row is worth: n^2 / (k v) for n records in k noisy cells, and KNOWN more:
 rows that few records fall into have been shrunk, and need not explain what others ought to. (That the records are a
-sample does not make their own counts less known: without noise nothing moves.) As in the refinement, a table that
-the network contradicts by more than noise explains has no say.
+sample does not make their own counts less known: without noise nothing moves.) A table that the network contradicts by
+more than noise explains has no say. Noise common to tables drawn together is taken as independent.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Cpts = Mapping[str, Array]
 SAMPLED = 0.3  # of the variance that counts have as a sample: most of it is common to all tables, and no contradiction
 KNOWN = 50.0  # records that every row is worth, beside its own
 STEPS = 4  # of conjugate gradients
-NUDGE = 1e-3  # the largest relative change of a cell in a difference
+NUDGE = 1e-3  # how far to and fro: at most so much in all factors together
 FURTHEST = 1.5  # change of a logit
-SMALLEST = 1e-3  # probability in K
+SMALLEST = 1e-3  # probability in K: else what is next to impossible would be next to unknown
 TINY = 1e-300
 
 
@@ -51,7 +51,7 @@ def agreed(
 ) -> dict[str, Array]:
     """The CPTs of `rows` after the step. `said` are the custodian's pseudo-counts of every row.
 
-    All else has a leading axis: so many repetitions as measured, and the same changed (`stein`).
+    All arrays else have a leading axis: so many repetitions as measured, and the same changed (`stein`).
     """
     expected = [per_repetition(total, table.ndim) * table for table in margins(cpts)]
     weights = []
@@ -81,7 +81,7 @@ def _known(row: Rows, said: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Tangent:
-    """The network near its CPTs: how its tables follow the logits of `nodes`, and back. Exact but for NUDGE squared."""
+    """The network near its CPTs: how tables follow the logits of `nodes`, and back; exact to about NUDGE squared."""
 
     margins: ModelMargins
     cpts: Cpts
@@ -116,8 +116,8 @@ class _Tangent:
 
 
 def _nudge(arrays: Iterable[Array]) -> Array:
-    """Per repetition, what makes the largest of all cells NUDGE."""
-    largest = np.max([np.abs(array).reshape(len(array), -1).max(axis=1) for array in arrays], axis=0)
+    """Per repetition, what makes the largest cells of all arrays add up to NUDGE at most."""
+    largest = sum(np.abs(array).reshape(len(array), -1).max(axis=1) for array in arrays)
     return np.asarray(NUDGE / np.maximum(largest, TINY))
 
 

@@ -128,10 +128,13 @@ def estimate_batch(
         families[node] = np.maximum(reading.family(start.corrected, node), FLOOR * reading.family(start.shrunk, node))
         cpts[node] = reading.smoothed(node, families[node], start.shrunk)
     margins = model_margins(structure, plan.tables)
-    if margins.largest <= CELL_LIMIT:
+    cheap = margins.largest <= CELL_LIMIT
+    if cheap:
         families, cpts = _refined(reading, margins, families, cpts, repetitions)
-        cpts |= _agreed(reading, margins, noisy, _rows(reading, families, cpts), cpts, repetitions)
-    cpts |= _borrowed(reading, _rows(reading, families, cpts))
+    rows = _rows(reading, families, cpts)
+    if cheap:
+        cpts |= _agreed(reading, margins, noisy, rows, cpts, repetitions)
+    cpts |= _borrowed(reading, {node: replace(row, probabilities=cpts[node]) for node, row in rows.items()})
     return {node: cpts[node][:repetitions] for node in structure.nodes}
 
 
