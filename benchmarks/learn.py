@@ -82,7 +82,7 @@ def compare(
     grids = [
         Grid(methods=("exact", "uniform", "optimized"), epsilons=(epsilon,), **shared),
         Grid(methods=("uniform",), epsilons=others, **shared),
-        Grid(methods=("optimized-gaussian",), epsilons=(epsilon,), **shared),
+        Grid(methods=("optimized-delta",), epsilons=(epsilon,), **shared),
     ]
     if pgm:
         grids.append(Grid(methods=("private-pgm",), epsilons=(epsilon,), **shared))
@@ -91,7 +91,7 @@ def compare(
         print(header(f"{network}, {rows} rows, {runs} runs"))
         settings = [("exact", epsilon), ("uniform", epsilon), *(("uniform", other) for other in others)]
         settings += [("private-pgm", epsilon)] if pgm else []
-        settings += [("optimized", epsilon), ("optimized-gaussian", epsilon)]
+        settings += [("optimized", epsilon), ("optimized-delta", epsilon)]
         by = {s: figures(found, network=network, method=s[0], epsilon=s[1]) for s in settings}
         for setting, measured in by.items():
             print(line(f"{setting[0]} epsilon={setting[1]:g}", measured))

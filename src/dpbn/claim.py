@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpbn.errors import FormatError, PrivacyError
-from dpbn.measure import Measurement, total_loss
+from dpbn.measure import AT_ONCE, Measurement, check_draws, total_loss
 from dpbn.privacy import blocks, joint
 from dpbn.privacy.guarantee import Sensitivity
 from dpbn.privacy.noise import check_scale
@@ -25,7 +25,7 @@ def check_claim(release: Release) -> None:
         for m in release.measurements:
             _check_loss(m, sensitivity)
         _check_joint(release.measurements)
-        _check_gaussian(release.measurements)
+        _check_at_once(release.measurements, sensitivity)
         spent = total_loss(release.measurements, guarantee.delta, proved=True)
     except PrivacyError as error:
         raise FormatError(f"measurements of a release must be ones that can be accounted for: {error}") from None
@@ -39,6 +39,7 @@ def check_claim(release: Release) -> None:
 
 def _check_loss(m: Measurement, sensitivity: Sensitivity) -> None:
     scale = Fraction(check_scale(m.scale))
+    check_draws(m.mechanism, m.scale, m.draws)
     cost = sensitivity.l1 / scale if m.mechanism != "gaussian" else sensitivity.l2_squared / (2 * scale**2)
     if Fraction(m.loss) < cost:  # exact: the privacy maps of OpenDP round up
         raise FormatError(f"loss of the measurement of {m.names} must be what scale {m.scale} costs, got {m.loss}")
@@ -58,11 +59,13 @@ def _check_joint(measurements: Sequence[Measurement]) -> None:
         joint.check_joint([table.shape[1] for table in folded], found[0].scale, len(folded[0]))
 
 
-def _check_gaussian(measurements: Sequence[Measurement]) -> None:
-    """What Gaussian tables cost is proved for tables asked for at once."""
-    stages = {m.stage for m in measurements if m.mechanism == "gaussian"}
+def _check_at_once(measurements: Sequence[Measurement], sensitivity: Sensitivity) -> None:
+    """What tables cost with delta is proved for tables asked for at once, and summed noise for single records."""
+    stages = {m.stage for m in measurements if m.mechanism in AT_ONCE}
     if len(stages) > 1:
-        raise FormatError(f"Gaussian measurements of a release must be of one stage, got {sorted(stages)}")
+        raise FormatError(f"Gaussian or summed measurements of a release must be of one stage, got {sorted(stages)}")
+    if sensitivity.max_contributions > 1 and any(m.mechanism == "summed" for m in measurements):
+        raise FormatError(f"summed noise must protect one record of a person, got {sensitivity.max_contributions}")
 
 
 def _check_private(release: Release) -> None:

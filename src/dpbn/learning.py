@@ -15,7 +15,7 @@ from dpbn.data import open_source
 from dpbn.errors import BudgetError, InputError, PrivacyError
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
-from dpbn.measure import Curator, total_loss
+from dpbn.measure import AT_ONCE, Curator, total_loss
 from dpbn.network import BayesianNetwork, Structure, check_cells, checked_cpt
 from dpbn.privacy import accounting
 from dpbn.privacy.chain import exact_amount
@@ -148,8 +148,7 @@ def _charged_budget(ledger: Ledger | None, dataset: str | None, asked: Budget, p
 
 
 def _guarantee(curator: Curator, method: str, unit: str | None) -> Guarantee:
-    gaussian = any(m.mechanism == "gaussian" for m in curator.measurements)
-    delta = curator.budget.delta if gaussian else 0.0
+    delta = curator.budget.delta if any(m.mechanism in AT_ONCE for m in curator.measurements) else 0.0
     epsilon = math.inf if method == "exact" else total_loss(curator.measurements, delta)
     sensitivity = curator.sensitivity
     return Guarantee(epsilon, delta, sensitivity.neighbors, unit, sensitivity.max_contributions)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
 from dpbn.measurement import (
+    AT_ONCE,
     MECHANISMS,
     Joint,
     Ladder,
@@ -27,8 +28,11 @@ from dpbn.measurement import (
     Sampling,
     Table,
     Together,
+    check_draws,
     finest,
     total_loss,
+    variance_apart,
+    with_noise,
 )
 from dpbn.privacy import accounting, blocks, gradual, joint
 from dpbn.privacy import opendp_bridge as bridge
@@ -36,6 +40,7 @@ from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import LARGEST_COUNT, Noise, SecureNoise, check_rate
 
 __all__ = [
+    "AT_ONCE",
     "MECHANISMS",
     "CountSource",
     "Curator",
@@ -49,8 +54,11 @@ __all__ = [
     "Sampling",
     "Table",
     "Together",
+    "check_draws",
     "finest",
     "total_loss",
+    "variance_apart",
+    "with_noise",
 ]
 _NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -120,9 +128,13 @@ class Curator:
 
     def loss(self, request: Request | Joint) -> float:
         """What a request costs: epsilon, or rho if gaussian. Joint noise costs this once for all its tables."""
-        if isinstance(request, Joint) or request.mechanism == "laplace":
-            return bridge.laplace_epsilon(request.scale, self._sensitivity.l1)
-        return accounting.gaussian_rho(request.scale, self._sensitivity.l2_squared)
+        if isinstance(request, Request) and request.mechanism == "gaussian":
+            return accounting.gaussian_rho(request.scale, self._sensitivity.l2_squared)
+        if isinstance(request, Request) and request.mechanism == "summed" and self._sensitivity.max_contributions > 1:
+            raise PrivacyError(
+                f"summed noise must protect one record of a person, got {self._sensitivity.max_contributions}"
+            )
+        return bridge.laplace_epsilon(request.scale, self._sensitivity.l1)
 
     def measure(
         self, requests: Sequence[Request | Joint], *, stage: str = "", rate: Fraction = Fraction(1)
@@ -139,9 +151,9 @@ class Curator:
         with self._lock:
             sets = [names for r in requests for names in (r.tables if isinstance(r, Joint) else (r.names,))]
             tables = self._counts(sets)
-            again = any(m.mechanism == "gaussian" for m in self._committed)
-            if again and any(isinstance(r, Request) and r.mechanism == "gaussian" for r in requests):
-                raise PrivacyError("Gaussian tables must all be asked for in one call, got a second call")
+            again = any(m.mechanism in AT_ONCE for m in self._committed)
+            if again and any(isinstance(r, Request) and r.mechanism in AT_ONCE for r in requests):
+                raise PrivacyError("Gaussian or summed tables must all be asked for in one call, got a second call")
             self._calls += 1
             blank: list[list[Measurement]] = []
             for index, r in enumerate(requests):
@@ -152,7 +164,8 @@ class Curator:
                     blank.append([Measurement(names, *asked) for names in r.tables])
                 else:
                     sampling = self._sampling(r, rate)
-                    blank.append([Measurement(r.names, _NOTHING, r.mechanism, r.scale, loss, stage, sampling)])
+                    made = Measurement(r.names, _NOTHING, r.mechanism, r.scale, loss, stage, sampling, draws=r.draws)
+                    blank.append([made])
             self._commit([b for each in blank for b in each])
             if rate < 1:
                 tables = self._sampled(tables, rate)
@@ -210,8 +223,7 @@ class Curator:
             noisy = self._noise.joint(blocks.fold(counted, names), blank[0].scale)
             values = blocks.unfold(noisy, [table.shape for table in counted], names)
         else:
-            draw = self._noise.laplace if blank[0].mechanism == "laplace" else self._noise.gaussian
-            values = [draw(counted[0], blank[0].scale)]
+            values = [with_noise(counted[0], blank[0], self._noise)]
         return [replace(b, values=its) for b, its in zip(blank, values, strict=True)]
 
     def _sampling(self, request: Request, rate: Fraction) -> Sampling | None:

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from dpbn.errors import PrivacyError
 from dpbn.privacy import accounting, blocks, gradual, joint
 from dpbn.privacy.gaussian import gaussian_epsilon, proved_epsilon
-from dpbn.privacy.noise import check_scale
+from dpbn.privacy.noise import Noise, check_scale
+from dpbn.privacy.summed import check_law, summed_epsilon
 
 Names = tuple[str, ...]
 Table = NDArray[np.int64]
-MECHANISMS = ("laplace", "gaussian")
+MECHANISMS = ("laplace", "gaussian", "summed")
+AT_ONCE = ("gaussian", "summed")  # accounted for with delta, all tables of a release together
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,15 @@ class Request:
 
     names: Names
     scale: float
-    mechanism: str = "laplace"  # or "gaussian"
+    mechanism: str = "laplace"  # or "gaussian", or "summed": the sum of several Laplace draws
+    draws: int = 1  # so many
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", _checked_names(self.names))
         object.__setattr__(self, "scale", check_scale(self.scale))
         if self.mechanism not in MECHANISMS:
-            raise PrivacyError(f"mechanism must be 'laplace' or 'gaussian', got {self.mechanism!r}")
+            raise PrivacyError(f"mechanism must be 'laplace', 'gaussian' or 'summed', got {self.mechanism!r}")
+        check_draws(self.mechanism, self.scale, self.draws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,14 @@ class Joint:
         object.__setattr__(self, "scale", check_scale(self.scale))
         if len(self.tables) < 2 or len({frozenset(names) for names in self.tables}) < len(self.tables):
             raise PrivacyError(f"tables with joint noise must be two or more, all different, got {self.tables!r}")
+
+
+def check_draws(mechanism: str, scale: float, draws: int) -> None:
+    """Refuse a number of draws that the mechanism does not have."""
+    if mechanism == "summed":
+        check_law(scale, draws)
+    elif isinstance(draws, bool) or draws != 1:
+        raise PrivacyError(f"draws must be 1 unless noise is summed, got {draws!r}")
 
 
 def _checked_names(names: Names) -> Names:
@@ -124,6 +136,8 @@ class Moments:
 class Measurement:
     """One noisy contingency table: all that is known of the data. `loss` is epsilon, or rho if gaussian.
 
+    The loss of summed noise is that of the table by itself; all of them together cost less than their sum.
+
     Measurements with one `ladder` are levels of one gradual release: together they cost the finest one only.
     Those with one `together` have joint noise: together they cost what each of them states.
     """
@@ -137,6 +151,7 @@ class Measurement:
     sampling: Sampling | None = None
     ladder: str = ""
     together: Together | None = None
+    draws: int = 1
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.int64)
@@ -145,14 +160,10 @@ class Measurement:
 
     @property
     def variance(self) -> float:
-        """Of the noise on one cell. Discrete Laplace with p = e^(-1/s): 2p/(1-p)^2. Gaussian: about s^2."""
-        if self.mechanism == "gaussian":
-            return self.scale**2
-        if self.together is not None:
-            cells = joint.moments(self.together.sizes, self.scale)[1]
-            return cells[self.together.tables.index(self.names)]
-        p = math.exp(-1.0 / self.scale)
-        return 2.0 * p / math.expm1(-1.0 / self.scale) ** 2
+        """Of the noise on one cell."""
+        if self.together is None:
+            return variance_apart(self.mechanism, self.scale, self.draws)
+        return joint.moments(self.together.sizes, self.scale)[1][self.together.tables.index(self.names)]
 
     @property
     def moments(self) -> Moments:
@@ -172,6 +183,21 @@ class Measurement:
         return self.moments.summed(dict(zip(self.names, self.values.shape, strict=True)), names)
 
 
+def variance_apart(mechanism: str, scale: float, draws: int = 1) -> float:
+    """Of noise of a table's own. Discrete Laplace with p = e^(-1/s): 2p/(1-p)^2 a draw. Gaussian: about s^2."""
+    if mechanism == "gaussian":
+        return scale**2
+    p = math.exp(-1.0 / scale)
+    return draws * 2.0 * p / math.expm1(-1.0 / scale) ** 2
+
+
+def with_noise(counts: Table, m: Measurement, noise: Noise) -> Table:
+    """The table with noise of its own, of the kind and size that `m` states."""
+    if m.mechanism == "summed":
+        return noise.summed(counts, m.scale, m.draws)
+    return (noise.gaussian if m.mechanism == "gaussian" else noise.laplace)(counts, m.scale)
+
+
 def finest(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
     """Of every gradual release its finest level, all else as it is: coarser levels hold no further information."""
     scales: dict[str, float] = {}
@@ -184,7 +210,7 @@ def finest(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
 def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, proved: bool = False) -> float:
     """The epsilon (at this delta) of publishing all `measurements` together, rounded up.
 
-    Gaussian noise is charged a little more than is `proved`, so that every machine can confirm what one has charged.
+    With delta a little more is charged than is `proved`, so that every machine can confirm what one has charged.
     """
     if any(not math.isfinite(m.loss) or m.loss < 0 for m in measurements):
         raise PrivacyError("the loss of every measurement must be finite and >= 0")
@@ -199,10 +225,15 @@ def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, prove
             groups.setdefault(m.sampling, []).append(m.loss)
         elif m.ladder:
             ladders[m.ladder] = max(m.loss, ladders.get(m.ladder, 0.0))
-    if any(m.mechanism == "gaussian" for m in measurements):
-        if groups or ladders or together or any(m.mechanism != "gaussian" for m in measurements):
-            raise PrivacyError("Gaussian measurements must not be mixed with Laplace or sampled ones in one release")
-        return (proved_epsilon if proved else gaussian_epsilon)(direct, delta)
+    kinds = {m.mechanism for m in measurements}
+    if kinds.intersection(AT_ONCE):
+        if groups or ladders or together or len(kinds) > 1:
+            raise PrivacyError("Gaussian or summed noise must not be mixed with other noise or sampling in one release")
+        if kinds == {"gaussian"}:
+            return (proved_epsilon if proved else gaussian_epsilon)(direct, delta)
+        touched = max(m.loss * m.scale for m in measurements) - 1e-9  # a record's cells in a table
+        laws = [(m.scale, m.draws) for m in measurements]
+        return summed_epsilon(laws, math.ceil(min(touched, 3.0)), delta, proved=proved)
     shared = [accounting.amplified(accounting.add_up(losses), s.rate) for s, losses in groups.items()]
     return accounting.add_up([*direct, *shared, *ladders.values(), *together])
 

@@ -160,6 +160,8 @@ def _measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
     if together is not None:  # absent elsewhere, so that a release has the id it always had
         tables = [list(names) for names in together.tables]
         entry["together"] = {"group": together.group, "tables": tables, "sizes": list(together.sizes)}
+    if measurement.draws != 1:
+        entry["draws"] = measurement.draws
     return entry
 
 
@@ -219,12 +221,12 @@ def _measurement(structure: Structure, entry: Any) -> Measurement:
     if sampling is not None:
         sampling = Sampling(_rate(sampling["rate"]), _text(sampling["group"]))
     if entry["mechanism"] not in (*MECHANISMS, "joint"):
-        raise FormatError(f"mechanism must be 'laplace', 'gaussian' or 'joint', got {entry['mechanism']!r}")
-    scale, loss = _number(entry["scale"]), _number(entry["loss"])
+        raise FormatError(f"mechanism must be 'laplace', 'gaussian', 'summed' or 'joint', got {entry['mechanism']!r}")
+    scale, loss, draws = _number(entry["scale"]), _number(entry["loss"]), entry.get("draws", 1)
     ladder, stage, together = _text(entry.get("ladder", "")), _text(entry["stage"]), entry.get("together")
     if together is not None:
         together = _together(structure, together)
-    return Measurement(names, values, entry["mechanism"], scale, loss, stage, sampling, ladder, together)
+    return Measurement(names, values, entry["mechanism"], scale, loss, stage, sampling, ladder, together, draws)
 
 
 def _together(structure: Structure, entry: Any) -> Together:

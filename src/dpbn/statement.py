@@ -133,6 +133,7 @@ def _mechanism(release: Release) -> str:
     words = {
         "laplace": "discrete Laplace noise on",
         "gaussian": "discrete Gaussian noise on",
+        "summed": "several draws of discrete Laplace noise on",
         "joint": f"integer noise drawn together for several tables at a time ({groups} group"
         f"{'s' if groups > 1 else ''}), on",
     }

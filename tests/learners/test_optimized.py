@@ -14,9 +14,9 @@ from dpbn.data import open_source
 from dpbn.learners import strategy as strategy_module
 from dpbn.learners.consistency import least_squares, member, overlaps
 from dpbn.learners.estimate import MARGIN_STANDS_OUT, _give_back, estimate, estimate_batch, layout
-from dpbn.learners.optimized import learn_optimized, requests
-from dpbn.learners.strategy import Strategy, maximal, plan_tables
-from dpbn.measure import Curator, Moments
+from dpbn.learners.optimized import apart, learn_optimized, with_delta
+from dpbn.learners.strategy import maximal, plan_tables
+from dpbn.measure import Curator, Moments, variance_apart
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
 
@@ -26,8 +26,11 @@ def curator(network: BayesianNetwork, rows: int, epsilon: float, delta: float = 
     return Curator(source, InsecureNoise(seed), Budget(epsilon, delta), Sensitivity())
 
 
-def planned(structure: Structure, epsilon: float = 1.0, delta: float = 0.0) -> Strategy:
-    return plan_tables(structure, Budget(epsilon, delta), Sensitivity())
+def mechanisms(network: BayesianNetwork, delta: float, **options) -> set[str]:
+    source = open_source(network.sample(50, seed=0), network.structure)
+    holder = Curator(source, InsecureNoise(0), Budget(1.0, delta), Sensitivity(**options))
+    learn_optimized(network.structure, holder, prior={}, public_cpts={})
+    return {measurement.mechanism for measurement in holder.measurements}
 
 
 @st.composite
@@ -57,7 +60,7 @@ def random_network(structure: Structure, seed: int) -> BayesianNetwork:
 def test_least_squares_is_the_projection_and_leaves_margins_equal(structure, seed):
     """Against the textbook: weighted least squares for the joint counts, solved by the normal equations."""
     schema = structure.schema
-    tables = planned(structure).tables
+    tables = plan_tables(structure).tables
     generator = np.random.default_rng(seed)
     values = [generator.normal(0, 50, (1, *schema.shape(names))) for names in tables]
     variances = list(generator.uniform(0.5, 20, len(tables)))
@@ -86,12 +89,12 @@ def test_least_squares_is_the_projection_and_leaves_margins_equal(structure, see
 @given(structures())
 @settings(deadline=None, max_examples=50)
 def test_every_family_is_inside_a_table_and_shares_sum_to_one(structure):
-    strategy = planned(structure)
+    strategy = plan_tables(structure)
     for node in structure.nodes:
         assert any(set(structure.family(node).names) <= set(names) for names in strategy.tables)
     assert sum(strategy.shares) == pytest.approx(1.0)
     assert min(strategy.shares) > 0
-    assert strategy == planned(structure)
+    assert strategy == plan_tables(structure)
     assert str(strategy).startswith(f"{len(strategy.tables)} tables")
 
 
@@ -105,12 +108,11 @@ def test_any_structure_any_budget_gives_positive_cpts(structure, seed, epsilon, 
 
 
 def test_shares_equal_a_numeric_optimiser():
-    """Costs c/e under shares of epsilon, c/root(rho) under shares of rho."""
+    """Costs c/e under shares of epsilon, c/root(p) under shares of the precision."""
     structure = load_network("alarm").structure
-    for delta, cost in ((0.0, lambda share: 1 / share), (1e-6, lambda share: share**-0.5)):
-        strategy = planned(structure, 1.0, delta)
-        power = strategy_module.POWERS[strategy.mechanism]
-        assert strategy.mechanism == ("gaussian" if delta else "laplace")
+    shared = strategy_module.OF_EPSILON, strategy_module.OF_PRECISION
+    for power, cost in zip(shared, (lambda share: 1 / share, lambda share: share**-0.5), strict=True):
+        strategy = plan_tables(structure, power=power)
         weights = np.array(strategy.shares) ** (1 / power)
 
         def objective(logits: np.ndarray, cost=cost, weights=weights) -> float:
@@ -127,7 +129,7 @@ def test_large_tables_count_as_less_and_nodes_that_stand_only_in_them_get_their_
     sizes = {"a": 100, "b": 100, "c": 20, "d": 1, "x": 4, "y": 2}
     schema = Schema(tuple(Variable(name, tuple(str(k) for k in range(size))) for name, size in sizes.items()))
     dag = Dag(tuple(sizes), dict.fromkeys("abcd", ()) | {"x": ("a", "b", "c"), "y": ("c", "d")})
-    strategy = planned(Structure(schema, dag))
+    strategy = plan_tables(Structure(schema, dag))
     share = dict(zip(strategy.tables, strategy.shares, strict=True))
     assert set(share) == {("a", "b", "c", "x"), ("c", "d", "y"), ("a",), ("b",), ("x",)}
     large = strategy_module.LARGE**0.35 * (strategy_module.LARGE**0.25 + 2 * 100**0.25)  # families x, a and b
@@ -138,19 +140,45 @@ def test_large_tables_count_as_less_and_nodes_that_stand_only_in_them_get_their_
 def test_a_large_table_of_one_node_is_not_counted_twice():
     """Two nodes of 2,000 and 3,000 states, no arcs: beyond LARGE both count alike."""
     variables = tuple(Variable(name, tuple(str(k) for k in range(size))) for name, size in (("a", 2000), ("b", 3000)))
-    strategy = planned(Structure(Schema(variables), Dag(("a", "b"), {"a": (), "b": ()})))
+    strategy = plan_tables(Structure(Schema(variables), Dag(("a", "b"), {"a": (), "b": ()})))
     assert strategy.tables == (("a",), ("b",)) and strategy.shares == pytest.approx((0.5, 0.5))
 
 
-def test_gaussian_noise_only_where_many_tables_share_the_budget():
-    assert planned(load_network("asia").structure, 1.0, 1e-6).mechanism == "laplace"
-    assert planned(load_network("alarm").structure, 1.0, 1e-6).mechanism == "gaussian"
+def test_noise_with_delta_only_where_many_tables_share_the_budget():
+    assert mechanisms(load_network("asia"), 1e-6) == {"laplace", "joint"}
+    assert mechanisms(load_network("sachs"), 1e-6) == {"laplace", "joint"}
+    for name in ("child", "alarm"):
+        assert mechanisms(load_network(name), 1e-6) == {"summed"}
+        assert mechanisms(load_network(name), 0.0) == {"laplace", "joint"}
+        assert mechanisms(load_network(name), 1e-6, neighbors="replace") == {"summed"}
+    assert mechanisms(load_network("alarm"), 1e-6, max_contributions=2) == {"gaussian"}  # summed: single records only
+
+
+def test_many_small_tables_are_drawn_together_even_with_delta():
+    """Thirty binary nodes without arcs: one draw for all of them is less noise than any with delta 1e-6."""
+    names = tuple(f"v{k}" for k in range(30))
+    structure = Structure(Schema(tuple(Variable(name, ("0", "1")) for name in names)), Dag(names, {}))
+    assert mechanisms(random_network(structure, 0), 1e-6) == {"laplace", "joint"}
+    assert mechanisms(random_network(structure, 0), 0.05) == {"summed"}
+
+
+def test_what_is_summed_has_less_noise_than_gaussian_tables():
+    structure = load_network("alarm").structure
+    strategy = plan_tables(structure, power=strategy_module.OF_PRECISION)
+    summed, gaussian = (
+        with_delta(strategy, Budget(1.0, 1e-6), Sensitivity(max_contributions=times)) for times in (1, 2)
+    )
+    variances = [variance_apart(r.mechanism, r.scale, r.draws) for r in summed]
+    assert [r.names for r in summed] == [r.names for r in gaussian]
+    assert all(v < 0.985 * (r.scale / 2) ** 2 for v, r in zip(variances, gaussian, strict=True))
+    precise = np.array(variances) ** -1.0
+    assert precise / precise.sum() == pytest.approx(np.array(strategy.shares), rel=0.01)
 
 
 def test_nodes_that_do_not_matter_get_less():
     structure = load_network("alarm").structure
     weights = dict.fromkeys(structure.nodes, 1e-6) | {"HR": 1.0}
-    strategy = plan_tables(structure, Budget(1.0), Sensitivity(), weights=weights)
+    strategy = plan_tables(structure, weights=weights)
     mine = [share for names, share in zip(strategy.tables, strategy.shares, strict=True) if "HR" in names]
     assert max(mine) == max(strategy.shares)
     assert max(strategy.shares) > 0.5
@@ -176,7 +204,8 @@ def test_large_budget_is_the_exact_estimate():
 def test_budget_is_used_up_and_never_exceeded():
     network = load_network("alarm")
     for epsilon, delta in ((1.0, 0.0), (0.1, 1e-6)):
-        asked = requests(planned(network.structure, epsilon, delta), Budget(epsilon, delta), Sensitivity())
+        strategy, made = plan_tables(network.structure), with_delta if delta else apart
+        asked = made(strategy, Budget(epsilon, delta), Sensitivity())
         holder = curator(network, 100, epsilon, delta)
         holder.measure(asked)
         assert 0.999 * epsilon < holder.spent <= epsilon
@@ -204,10 +233,10 @@ def test_prior_pulls_towards_itself():
 
 def test_a_batch_is_its_parts():
     network = load_network("child")
-    tables = planned(network.structure).tables
+    tables = plan_tables(network.structure).tables
     made = [curator(network, 2000, 1.0, seed=seed) for seed in range(3)]
     budget = Budget(1.0)
-    lists = [holder.measure(requests(planned(network.structure), budget, Sensitivity())) for holder in made]
+    lists = [holder.measure(apart(plan_tables(network.structure), budget, Sensitivity())) for holder in made]
     values = [np.stack([ms[i].values.astype(float) for ms in lists]) for i in range(len(tables))]
     noises = [m.moments for m in lists[0]]
     batch = estimate_batch(network.structure, tables, values, noises, prior={}, public_cpts={})

@@ -10,13 +10,12 @@ from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.refinement import LEAST, ModelMargins, contradicts, expected_counts, over_states, resolution
 from dpbn.learners.strategy import plan_tables
 from dpbn.measure import Moments
-from dpbn.privacy.guarantee import Budget, Sensitivity
 
 
 @pytest.mark.parametrize("name", ["asia", "child"])
 def test_model_margins_are_the_networks_joint_probabilities(name):
     network = load_network(name)
-    tables = plan_tables(network.structure, Budget(1.0), Sensitivity()).tables
+    tables = plan_tables(network.structure).tables
     generator = np.random.default_rng(0)
     other = {n: generator.dirichlet(np.ones(c.shape[-1]), size=c.shape[:-1]) for n, c in network.cpts.items()}
     margins = ModelMargins(network.structure, tables)(

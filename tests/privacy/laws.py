@@ -29,6 +29,20 @@ def discrete_gaussian(scale: float, half: int) -> Array:
     return law
 
 
+def summed_laplace(scale: float, draws: int, half: int) -> Array:
+    """Probabilities of the sum of several discrete Laplace draws, the tails folded into the ends."""
+    reach = int(40 * scale * draws) + half
+    single = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
+    weight = single / single.sum()
+    for _ in range(draws - 1):
+        weight = np.convolve(weight, single / single.sum())
+    middle = weight.size // 2
+    law = weight[middle - half : middle + half + 1].copy()
+    law[0] = weight[: middle - half + 1].sum()
+    law[-1] = weight[middle + half :].sum()
+    return law
+
+
 def p_value(draws: NDArray[np.int64], law: Array) -> float:
     """Chi-square p-value of integer draws against `law` on -half..half with folded tails."""
     half = law.size // 2

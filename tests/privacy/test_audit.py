@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from dpbn.audit import Verdict, audit, audit_profile
-from dpbn.audit.blackbox import clopper_pearson, discrete_gaussian_profile
+from dpbn.audit.blackbox import clopper_pearson, discrete_gaussian_profile, summed_profile
 from dpbn.audit.broken import broken_subjects
 from dpbn.audit.subjects import (
     APART,
     ONE_MORE,
     ROWS,
     clean_subjects,
-    gaussian_draws,
-    gaussian_plan,
+    delta_plan,
     independent,
     learn_subjects,
+    noisy_family,
     whole_learn,
 )
 from dpbn.audit.suite import FULL, Line, Task, lines, tasks
@@ -81,24 +81,30 @@ def test_joint_noise_is_audited_tightly():
     assert not verdict.caught and verdict.tightness > 0.7, verdict
 
 
-def test_gaussian_noise_stays_within_its_exact_profile_and_a_smaller_scale_does_not():
-    profile = discrete_gaussian_profile(1.5)
+@pytest.mark.parametrize(
+    ("law", "less", "profile"),
+    [
+        (("gaussian", 1.5), ("gaussian", 1.0), discrete_gaussian_profile(1.5)),
+        (("summed", 1.0, 2), ("laplace", 1.0), summed_profile(1.0, 2)),
+    ],
+    ids=["gaussian", "summed"],
+)
+def test_noise_with_delta_stays_within_its_exact_profile_and_less_noise_does_not(law, less, profile):
     options = {"epsilon": 0.2, "profile": profile, "runs": 8_000, "pilot": 2_000, "many": True}
-    verdict = audit_profile(gaussian_draws(1.5), ROWS, ONE_MORE, **options)
+    verdict = audit_profile(noisy_family(*law), ROWS, ONE_MORE, **options)
     assert not verdict.caught and verdict.tightness > 0.3, verdict  # 0.67 as a rule; a blind auditor has 0
-    assert audit_profile(gaussian_draws(1.0), ROWS, ONE_MORE, **options).caught
+    assert audit_profile(noisy_family(*less), ROWS, ONE_MORE, **options).caught
 
 
-def test_what_is_audited_as_gaussian_is_what_learn_measures():
-    structure, table, _ = independent(4)
-    made = learn(table, structure, 1.0, 1e-2)
-    asked = gaussian_plan(4, 1.0, 1e-2)
-    assert [(m.mechanism, m.names, m.scale) for m in made.measurements] == [
-        ("gaussian", request.names, request.scale) for request in asked
+@pytest.mark.parametrize(("mechanism", "tables", "states", "delta"), [("gaussian", 4, 2, 0.1), ("summed", 3, 4, 0.03)])
+def test_what_is_audited_with_delta_is_what_learn_measures(mechanism, tables, states, delta):
+    structure, table, _ = independent(tables, states)
+    made = learn(table, structure, 1.0, delta)
+    asked = delta_plan(tables, states, 1.0, delta)
+    assert [(m.mechanism, m.names, m.scale, m.draws) for m in made.measurements] == [
+        (mechanism, request.names, request.scale, request.draws) for request in asked
     ]
     assert len({request.scale for request in asked}) == 1
-    with pytest.raises(ValueError, match="Gaussian"):
-        gaussian_plan(2, 1.0, 1e-6)
 
 
 def test_where_noise_is_refined_depends_on_the_data():

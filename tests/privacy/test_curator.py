@@ -127,6 +127,39 @@ def test_gaussian_tables_are_asked_for_in_one_call():
         curator(5.0, 1e-6).measure([Request(("a",), 1e-3, "gaussian")])
 
 
+def test_summed_noise_is_accounted_for_by_itself_in_one_call_and_for_single_records():
+    asked = [Request((name,), 4.0, "summed", 3) for name in "ab"]
+    made = curator(5.0, 1e-6)
+    assert [m.loss for m in made.measure(asked)] == [0.25, 0.25]
+    assert {m.variance for m in made.measurements} == {3 * curator(5.0).measure([Request(("a",), 4.0)])[0].variance}
+    assert 0.35 < made.spent < 0.5  # what a record costs at most with delta 0
+    with pytest.raises(PrivacyError, match="in one call"):
+        made.measure(asked[:1])
+    for other in (Request(("a",), 10.0), Request(("a",), 10.0, "gaussian")):
+        with pytest.raises(PrivacyError, match="mixed"):
+            curator(5.0, 1e-6).measure([*asked, other])
+    with pytest.raises(PrivacyError, match="mixed"):
+        curator(5.0, 1e-6).measure(asked, rate=Fraction(1, 2))
+    with pytest.raises(PrivacyError, match="delta"):
+        curator(5.0, 0.0).measure(asked)
+    with pytest.raises(PrivacyError, match="one record"):
+        curator(5.0, 1e-6, sensitivity=Sensitivity(max_contributions=2)).measure(asked)
+    replaced = curator(5.0, 1e-6, sensitivity=Sensitivity(Neighbors.REPLACE))
+    assert [m.loss for m in replaced.measure(asked)] == [0.5, 0.5]
+    assert made.spent < replaced.spent <= 1.0
+    with pytest.raises(PrivacyError, match="at most epsilon"):
+        curator(0.37, 1e-6).measure(asked)
+
+
+@pytest.mark.parametrize(("mechanism", "scale", "draws"), [
+    ("summed", 4.0, 1), ("summed", 4.0, 13), ("summed", 4.0, True), ("summed", 4.0, 2.0), ("summed", 1e5, 3),
+    ("summed", 0.01, 3), ("laplace", 4.0, 2), ("gaussian", 4.0, 2), ("laplace", 4.0, 0),
+])  # fmt: skip
+def test_draws_that_are_not_accounted_for_are_refused(mechanism, scale, draws):
+    with pytest.raises(PrivacyError, match=r"draws|scale"):
+        Request(("a",), scale, mechanism, draws)
+
+
 def test_the_ledger_is_charged_once_before_any_noise_and_not_for_a_refusal():
     events = []
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from dpbn.errors import PrivacyError
 from dpbn.privacy.noise import InsecureNoise, SecureNoise
-from tests.privacy.laws import discrete_gaussian, discrete_laplace, p_value
+from tests.privacy.laws import discrete_gaussian, discrete_laplace, p_value, summed_laplace
 
 SOURCES = [SecureNoise(), InsecureNoise(7)]
 ALARM = 1e-8  # how rarely a true law is rejected; a law that is 10 % off passes as rarely with so many draws
@@ -35,6 +35,24 @@ def test_gaussian_law_is_met_and_ten_percent_off_is_rejected(noise, scale):
     assert p_value(draws, discrete_gaussian(scale, half)) > ALARM
     assert p_value(draws, discrete_gaussian(1.1 * scale, half)) < ALARM
     assert p_value(draws, discrete_gaussian(scale / 1.1, half)) < ALARM
+
+
+@pytest.mark.parametrize("noise", SOURCES, ids=["secure", "insecure"])
+@pytest.mark.parametrize(("scale", "draws"), [(0.6, 2), (1.0, 5), (3.1, 3)])
+def test_summed_law_is_met_and_one_draw_or_ten_percent_off_is_rejected(noise, scale, draws):
+    made = noise.summed(np.full((DRAWS // 4, 4), 7, dtype=np.int64), scale, draws) - 7
+    assert made.shape == (DRAWS // 4, 4)
+    half = max(1, round(2.5 * scale * math.sqrt(draws)))
+    assert p_value(made, summed_laplace(scale, draws, half)) > ALARM
+    for wrong in ((1.1 * scale, draws), (scale / 1.1, draws), (scale, draws + 1), (scale, draws - 1)):
+        assert p_value(made, summed_laplace(*wrong, half)) < ALARM
+
+
+@pytest.mark.parametrize("noise", SOURCES, ids=["secure", "insecure"])
+@pytest.mark.parametrize("draws", [0, -1, 65, 2.0, True, None, "2"])
+def test_bad_numbers_of_draws_are_refused(noise, draws):
+    with pytest.raises(PrivacyError, match="draws"):
+        noise.summed(np.zeros(2, dtype=np.int64), 1.0, draws)
 
 
 def test_insecure_gaussian_above_the_table_has_the_right_deviation():
@@ -106,7 +124,7 @@ def test_draws_near_the_end_of_64_bits_clamp_and_do_not_wrap():
 @pytest.mark.parametrize("noise", SOURCES, ids=["secure", "insecure"])
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 1e300, 1e-300, "1", True, None])
 def test_bad_scales_are_refused(noise, scale):
-    for draw in (noise.laplace, noise.gaussian):
+    for draw in (noise.laplace, noise.gaussian, lambda counts, scale: noise.summed(counts, scale, 2)):
         with pytest.raises(PrivacyError):
             draw(np.zeros(2, dtype=np.int64), scale)
 
@@ -114,7 +132,7 @@ def test_bad_scales_are_refused(noise, scale):
 @pytest.mark.parametrize("noise", SOURCES, ids=["secure", "insecure"])
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, np.uint64, object])
 def test_only_int64_counts_are_taken(noise, dtype):
-    for draw in (noise.laplace, noise.gaussian):
+    for draw in (noise.laplace, noise.gaussian, lambda counts, scale: noise.summed(counts, scale, 2)):
         with pytest.raises(PrivacyError):
             draw(np.zeros(2, dtype=dtype), 1.0)
 

@@ -14,19 +14,31 @@ from dpbn.errors import FormatError
 from dpbn.measure import Curator, Request
 from dpbn.privacy.guarantee import Budget, Sensitivity
 
+MANY = independent(4)[1].assign(who=["p", "p", "q"])
 PEOPLE = ROWS.assign(person=["p", "p", "q"])
 MADE = {
     "uniform": dpbn.learn(ROWS, STRUCTURE, 1.0, method="uniform"),
     "icml2020": dpbn.learn(ROWS, STRUCTURE, 1.0, method="icml2020"),
     "optimized": dpbn.learn(ROWS, STRUCTURE, 0.1),
     "stages": dpbn.learn(ROWS, APART, 1.0, stage_one=0.5),
-    "gaussian": dpbn.learn(independent(4)[1], independent(4)[0], 1.0, 1e-2),
+    "gaussian": dpbn.learn(independent(4)[1], independent(4)[0], 1.0, 0.1),
+    "summed": dpbn.learn(independent(3, 4)[1], independent(3, 4)[0], 1.0, 0.03),
     "people": dpbn.learn(PEOPLE, STRUCTURE, 1.0, unit="person", max_contributions=2, neighbors="replace"),
-    "gaussian people": dpbn.learn(independent(4)[1], independent(4)[0], 1.0, 1e-2, neighbors="replace"),
+    "gaussian replaced": dpbn.learn(
+        MANY, independent(4)[0], 1.0, 0.1, unit="who", max_contributions=2, neighbors="replace"
+    ),
+    "summed replaced": dpbn.learn(independent(4)[1], independent(4)[0], 1.0, 0.03, neighbors="replace"),
     "public": dpbn.learn(ROWS, APART, 1.0, public_cpts={"a": [0.5, 0.5], "b": [0.1, 0.9]}),
     "insecure": dpbn.learn(ROWS, STRUCTURE, 1.0, noise=dpbn.InsecureNoise(0)),
     "exact": dpbn.learn(ROWS, STRUCTURE, method="exact"),
 }
+DELTA = ("gaussian", "gaussian replaced", "summed", "summed replaced")
+
+
+@pytest.mark.parametrize("name", DELTA)
+def test_the_examples_are_what_they_are_called(name):
+    assert {m.mechanism for m in MADE[name].measurements} == {name.split()[0]}
+    assert ("replaced" in name) == (MADE[name].guarantee.neighbors == "replace")
 
 
 def edited(name, tmp_path, edit):
@@ -42,10 +54,10 @@ def test_what_learn_writes_is_read(name, tmp_path):
     assert dpbn.load_release(edited(name, tmp_path, lambda _: None)).id == MADE[name].id
 
 
-@pytest.mark.parametrize("name", ["uniform", "icml2020", "optimized", "stages", "gaussian", "people", "insecure"])
+@pytest.mark.parametrize("name", ["uniform", "icml2020", "optimized", "stages", *DELTA, "people", "insecure"])
 def test_a_smaller_claim_is_refused_and_a_larger_one_is_not(name, tmp_path):
     claim = MADE[name].guarantee.epsilon
-    barely = 1 - (1e-10 if name == "gaussian" else 1e-15)  # Gaussian noise is charged 1e-11 more than is proved
+    barely = 1 - (1e-8 if name in DELTA else 1e-15)  # with delta, up to 1e-9 more is charged than is proved
     for factor, fits in ((0.5, False), (barely, False), (1.0, True), (2.0, True)):
         path = edited(name, tmp_path, lambda d, f=factor: d["guarantee"].update(epsilon=claim * f))
         if fits:
@@ -91,6 +103,25 @@ EDITS = {
     "Gaussian tables of two stages": ("gaussian", lambda d: d["measurements"][0].update(stage="later"), "of one stage"),
     "losses beyond reach": ("gaussian", lambda d: [m.update(loss=1.7e308) for m in d["measurements"]], "accounted for"),
     "a loss beyond OpenDP's reach": ("gaussian", lambda d: d["measurements"][0].update(loss=1e5), "must claim what"),
+    "losses of summed noise lowered": ("summed", _less_loss, "must be what scale"),
+    "summed noise of fewer draws": ("summed", lambda d: d["measurements"][0].update(draws=2), "must claim what"),
+    "summed noise of no draws": ("summed", lambda d: d["measurements"][0].pop("draws"), "whole number in 2"),
+    "draws that are no number": ("summed", lambda d: d["measurements"][0].update(draws=[7]), "whole number in 2"),
+    "draws of other noise": ("uniform", lambda d: d["measurements"][0].update(draws=3), "must be 1"),
+    "delta of summed noise lowered": ("summed", lambda d: d["guarantee"].update(delta=1e-9), "must claim what"),
+    "delta of summed noise forgotten": ("summed", lambda d: d["guarantee"].update(delta=0.0), "accounted for"),
+    "summed tables of two stages": ("summed", lambda d: d["measurements"][0].update(stage="later"), "of one stage"),
+    "summed called Laplace": ("summed", lambda d: d["measurements"][0].update(mechanism="laplace"), "must be 1"),
+    "summed noise for many rows of a person": (
+        "summed replaced",
+        lambda d: d["guarantee"].update(neighbors="add-remove", max_contributions=2),
+        "one record of a person",
+    ),
+    "losses of summed noise beyond reach": (
+        "summed",
+        lambda d: [m.update(loss=1.7e308) for m in d["measurements"]],
+        "accounted for",
+    ),
     "exact called private": ("exact", lambda d: d.update(private=True), "must have noise"),
     "endless claim called private": (
         "insecure",

@@ -149,6 +149,9 @@ class Replay:
     def gaussian(self, counts, scale):
         return self._result("gaussian", counts, scale)
 
+    def summed(self, counts, scale, draws):
+        return self._result("summed", counts, scale, draws)
+
     def joint(self, tables, scale):
         return self._result("joint", tables, scale)
 

@@ -201,3 +201,29 @@ def discrete_gaussian_profile(scale: float, tables: int = 1) -> Callable[[float]
         return float(np.maximum(moved - math.exp(epsilon) * here, 0.0).sum())
 
     return delta
+
+
+def summed_profile(scale: float, draws: int, tables: int = 1) -> Callable[[float], float]:
+    """Delta(epsilon) of `tables` counts with the sum of so many Laplace draws, each one apart.
+
+    The law by adding draws up one by one; log odds of several tables on the nearest points of a fine grid, added up by
+    Fourier transform: not a bound, but right to three digits, and nothing of it is the accountant's.
+    """
+    half = math.ceil(60 * scale * math.sqrt(draws)) + 2
+    single = np.exp(-np.abs(np.arange(-half, half + 1)) / scale)
+    single /= single.sum()
+    law = single
+    for _ in range(draws - 1):
+        law = np.convolve(law, single)
+    seen = law[1:-1] > 1e-200
+    here, moved = law[1:-1][seen], law[:-2][seen]
+    if tables == 1:
+        return lambda epsilon: float(np.maximum(moved - math.exp(epsilon) * here, 0.0).sum())
+    step = 2e-5 / scale
+    nearest = np.rint(np.log(moved / here) / step).astype(np.int64)
+    first = int(nearest.min())
+    masses = np.bincount(nearest - first, moved)
+    size = 2 ** math.ceil(math.log2(tables * masses.size))
+    every = np.fft.irfft(np.fft.rfft(masses, size) ** tables, size)
+    odds = step * (tables * first + np.arange(every.size))
+    return lambda epsilon: float((every * np.maximum(-np.expm1(epsilon - odds), 0.0)).sum())

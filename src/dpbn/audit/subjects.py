@@ -7,7 +7,7 @@ independent outcomes of one release. Mechanisms broken on purpose are in `broken
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,9 +19,9 @@ from dpbn.audit.blackbox import repeated
 from dpbn.data import open_source
 from dpbn.domain import Schema, Variable
 from dpbn.graph import Dag
-from dpbn.learners.optimized import requests
+from dpbn.learners.optimized import with_delta
 from dpbn.learners.procedure1 import node_tables
-from dpbn.learners.strategy import plan_tables
+from dpbn.learners.strategy import OF_PRECISION, plan_tables
 from dpbn.learners.uniform import equal_shares
 from dpbn.learning import learn
 from dpbn.measure import Curator, Joint, Ladder, Names, Request, Table
@@ -69,10 +69,11 @@ class Subject:
     neighbour: pd.DataFrame = field(default_factory=lambda: ONE_MORE)
 
 
-def independent(count: int) -> tuple[Structure, pd.DataFrame, pd.DataFrame]:
-    """`count` binary variables without edges, a table of three rows, and the same with one row more."""
+def independent(count: int, states: int = 2) -> tuple[Structure, pd.DataFrame, pd.DataFrame]:
+    """`count` variables without edges, a table of three rows, and the same with one row more."""
     names = tuple(f"v{index}" for index in range(count))
-    structure = Structure(Schema(tuple(Variable(name, ("0", "1")) for name in names)), Dag(names, {}))
+    variables = tuple(Variable(name, tuple(map(str, range(states)))) for name in names)
+    structure = Structure(Schema(variables), Dag(names, {}))
     table = pd.DataFrame({name: ["0", "1", "0"] for name in names})
     return structure, table, pd.concat([table, pd.DataFrame({name: ["1"] for name in names})], ignore_index=True)
 
@@ -154,7 +155,7 @@ def sliced(structure: Structure, asked: Sequence[Request | Joint], budget: Budge
     wider = [
         Joint(tuple(("slice", *names) for names in request.tables), request.scale)
         if isinstance(request, Joint)
-        else Request(("slice", *request.names), request.scale, request.mechanism)
+        else replace(request, names=("slice", *request.names))
         for request in asked
     ]
 
@@ -220,18 +221,15 @@ def _refined(epsilon: float) -> Draws:
     return draws
 
 
-def gaussian_draws(scale: float) -> Draws:
-    """One family with discrete Gaussian noise."""
-    return sliced(STRUCTURE, [Request(FAMILY, scale, "gaussian")], Budget(1e6, 1e-6))
+def noisy_family(mechanism: str, scale: float, draws: int = 1) -> Draws:
+    """One family with noise that is accounted for with delta."""
+    return sliced(STRUCTURE, [Request(FAMILY, scale, mechanism, draws)], Budget(1e6, 1e-6))
 
 
-def gaussian_plan(tables: int, epsilon: float, delta: float) -> list[Request]:
-    """What `optimized` asks for on `tables` independent variables; refused here unless that is Gaussian noise."""
-    structure, budget = independent(tables)[0], Budget(epsilon, delta)
-    strategy = plan_tables(structure, budget, Sensitivity())
-    if strategy.mechanism != "gaussian":
-        raise ValueError(f"{tables} tables at delta={delta} must be planned with Gaussian noise")
-    return requests(strategy, budget, Sensitivity())
+def delta_plan(tables: int, states: int, epsilon: float, delta: float) -> list[Request]:
+    """What `optimized` asks for on independent variables where it draws noise apart."""
+    strategy = plan_tables(independent(tables, states)[0], power=OF_PRECISION)
+    return with_delta(strategy, Budget(epsilon, delta), Sensitivity())
 
 
 # -- the whole of learn ---------------------------------------------------------------------------------------

@@ -12,24 +12,28 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
-from dpbn.audit.blackbox import Verdict, audit, audit_profile, discrete_gaussian_profile
+from dpbn.audit.blackbox import Verdict, audit, audit_profile, discrete_gaussian_profile, summed_profile
 from dpbn.audit.broken import broken_learn, broken_subjects
 from dpbn.audit.subjects import (
     Subject,
     clean_subjects,
-    gaussian_draws,
-    gaussian_plan,
+    delta_plan,
     independent,
     learn_subjects,
+    noisy_family,
     sliced,
     whole_learn,
 )
+from dpbn.measure import Request
 from dpbn.privacy.guarantee import Budget
 
 HEADER = (
     "| mechanism | runs on each table | promised | proven at least | ratio | outcome | event |\n"
     "|---|---|---|---|---|---|---|"
 )
+Law = tuple[str, float, int]  # mechanism, scale, draws
+GAUSSIAN: Law = ("gaussian", 1.5, 1)
+SUMMED: Law = ("summed", 1.0, 2)
 FULL = 200_000  # runs at which the floors below are asked for
 
 
@@ -89,7 +93,7 @@ def tasks(runs: int = FULL, learn_runs: int = 20_000, alarms: int = 100) -> list
         Task(subject.name, partial(_verdict, subject, size), floor=floor if full else 0.0, weight=weight)
         for subject, size, floor, weight in zip(clean, sizes, floors, weights, strict=True)
     ]
-    made += _gaussian_tasks(max(1000, runs // 2), 0.6 if full else 0.0)
+    made += _delta_tasks(max(1000, runs // 2), 0.6 if full else 0.0)
     sizes = [learn_runs, learn_runs, learn_runs, learn_runs // 2, staged, learn_runs // 2]
     floors = [0.5, 0.5, 0.8, 0.8, 0.3, 0.6] if learn_runs >= 20_000 else [0.0] * 6
     weights = [110, 330, 250, 120, 350, 250]
@@ -97,7 +101,7 @@ def tasks(runs: int = FULL, learn_runs: int = 20_000, alarms: int = 100) -> list
         Task(f"whole of learn, {subject.name}", partial(_verdict, subject, size), floor=floor, weight=weight)
         for subject, size, floor, weight in zip(learned, sizes, floors, weights, strict=True)
     ]
-    made.append(_gaussian_learn(staged))
+    made += _delta_learn(staged)
     made += [
         Task(f"broken: {subject.name}", partial(_verdict, subject, 5 * runs), "caught", weight=5)
         for subject in broken_subjects()
@@ -121,8 +125,9 @@ def _alarm_tasks(alarms: int, runs: int, subjects: Sequence[Subject]) -> list[Ta
         )
         for subject, size, share, weight in zip(subjects, sizes, shares, weights, strict=True)
     ]
-    gaussian = partial(_profile, 1.5, 0.2, 4 * runs)
-    made.append(Task("one family, discrete Gaussian", gaussian, audits=math.ceil(alarms * 0.11), weight=0.5 * alarms))
+    for name, law in ("discrete Gaussian", GAUSSIAN), ("summed", SUMMED):
+        verdict = partial(_profile, law, law, 0.2, 4 * runs)
+        made.append(Task(f"one family, {name}", verdict, audits=math.ceil(alarms * 0.06), weight=0.3 * alarms))
     return [task for task in made if task.audits]
 
 
@@ -139,56 +144,72 @@ def _verdict(subject: Subject, runs: int) -> Verdict:
     )
 
 
-def _profile(scale: float, epsilon: float, runs: int, claimed: float | None = None) -> Verdict:
-    """Delta at `epsilon` of one family at `scale`, against the exact one of the scale claimed."""
-    subject = Subject("", gaussian_draws(scale))
-    profile = discrete_gaussian_profile(claimed or scale)
+def _profile(drawn: Law, claimed: Law, epsilon: float, runs: int) -> Verdict:
+    """Delta at `epsilon` of one family with the noise `drawn`, against the exact one of the noise claimed."""
+    subject = Subject("", noisy_family(*drawn))
     return audit_profile(
         subject.draws, subject.table, subject.neighbour,
-        epsilon=epsilon, profile=profile, runs=runs, pilot=max(500, runs // 10), many=True,
+        epsilon=epsilon, profile=_exact(*claimed), runs=runs, pilot=max(500, runs // 10), many=True,
     )  # fmt: skip
 
 
-def _gaussian_tasks(runs: int, floor: float) -> list[Task]:
-    """Discrete Gaussian noise against its exact delta(epsilon): one family, and what `optimized` plans at 1e-6."""
-    name = "discrete Gaussian, delta at epsilon"
-    return [
-        Task(f"{name} 0.2", partial(_profile, 1.5, 0.2, runs), floor=floor, weight=30),
-        Task(f"{name} 0.6", partial(_profile, 1.5, 0.6, runs), floor=floor * 0.5, weight=30),
-        Task(f"tables of optimized, delta 1e-6: 18 {name} 0", partial(_planned, 18, 1e-6, runs), weight=120),
-        Task(f"broken: scale / 1.2, {name} 0.2", partial(_profile, 1.25, 0.2, runs, 1.5), "caught", weight=30),
-    ]
+def _delta_tasks(runs: int, floor: float) -> list[Task]:
+    """Noise with delta against its exact delta(epsilon): one family, and what `optimized` plans at 1e-6."""
+    made = []
+    for kind, law, broken, less in (
+        ("discrete Gaussian", GAUSSIAN, "scale / 1.2", ("gaussian", 1.25, 1)),
+        ("summed", SUMMED, "a draw less", ("laplace", 1.0, 1)),
+    ):
+        name = f"{kind}, delta at epsilon"
+        made += [
+            Task(f"{name} 0.2", partial(_profile, law, law, 0.2, runs), floor=floor, weight=30),
+            Task(f"{name} 0.6", partial(_profile, law, law, 0.6, runs), floor=floor * 0.5, weight=30),
+            Task(f"broken: {broken}, {name} 0.2", partial(_profile, less, law, 0.2, runs), "caught", weight=30),
+        ]
+    name = "tables of optimized, delta 1e-6: 18 summed, delta at epsilon 0"
+    return [*made, Task(name, partial(_planned, 18, 1e-6, runs), weight=120)]
 
 
 def _planned(tables: int, delta: float, runs: int) -> Verdict:
-    """The measurements `optimized` makes with Gaussian noise on independent variables, without the estimate."""
+    """The measurements `optimized` makes with noise apart on independent variables, without the estimate."""
     structure, table, neighbour = independent(tables)
-    asked = gaussian_plan(tables, 1.0, delta)
+    asked = delta_plan(tables, 2, 1.0, delta)
     draws = sliced(structure, asked, Budget(1.0, delta))
-    profile = discrete_gaussian_profile(asked[0].scale, tables)
     return audit_profile(
-        draws, table, neighbour, epsilon=0.0, profile=profile, runs=runs, pilot=max(500, runs // 2), many=True
+        draws, table, neighbour, epsilon=0.0, profile=_promised(asked), runs=runs, pilot=max(500, runs // 2), many=True
     )
 
 
-def _gaussian_learn(runs: int) -> Task:
-    """The whole of `learn` where it chooses Gaussian noise, against the exact delta(epsilon) of its scales."""
-    tables, delta = 4, 1e-2
-    return Task(
-        f"whole of learn, optimized, delta {delta:g}: {tables} discrete Gaussian, delta at epsilon 0",
-        partial(_learn_profile, tables, delta, runs),
-        weight=300,
-    )
+def _delta_learn(runs: int) -> list[Task]:
+    """The whole of `learn` where it draws noise with delta, against the exact delta(epsilon) of its scales."""
+    return [
+        Task(
+            f"whole of learn, optimized, delta {delta:g}: {tables} {name}, delta at epsilon 0",
+            partial(_learn_profile, tables, states, delta, runs),
+            weight=300,
+        )
+        for name, tables, states, delta in (("discrete Gaussian", 4, 2, 0.1), ("summed", 3, 4, 0.03))
+    ]
 
 
-def _learn_profile(tables: int, delta: float, runs: int) -> Verdict:
-    structure, table, neighbour = independent(tables)
-    scale = gaussian_plan(tables, 1.0, delta)[0].scale
+def _learn_profile(tables: int, states: int, delta: float, runs: int) -> Verdict:
+    structure, table, neighbour = independent(tables, states)
+    profile = _promised(delta_plan(tables, states, 1.0, delta))
     draws = whole_learn("optimized", structure, delta=delta)
-    profile = discrete_gaussian_profile(scale, tables)
     return audit_profile(
         draws, table, neighbour, epsilon=0.0, profile=profile, runs=runs, pilot=max(50, runs // 2), many=True
     )
+
+
+def _promised(asked: Sequence[Request]) -> Callable[[float], float]:
+    return _exact(asked[0].mechanism, asked[0].scale, asked[0].draws, len(asked))
+
+
+def _exact(mechanism: str, scale: float, draws: int, tables: int = 1) -> Callable[[float], float]:
+    """Delta(epsilon) of so many tables of one scale."""
+    if mechanism == "gaussian":
+        return discrete_gaussian_profile(scale, tables)
+    return summed_profile(scale, draws, tables)
 
 
 def lines(

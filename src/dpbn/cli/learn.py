@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 @click.argument("data", type=click.Path())
 @click.argument("structure", type=ModelPath())
 @click.option("--epsilon", "-e", type=float, required=True, help="Privacy budget of this release.")
-@click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: Gaussian noise, (ε, δ)-DP.")
+@click.option(
+    "--delta", type=float, default=0.0, show_default=True, help="Above 0: less noise for many tables, (ε, δ)-DP."
+)
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="Where the release is written.")
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 @word_option("--method", *METHODS)

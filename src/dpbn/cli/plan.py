@@ -12,7 +12,7 @@ from dpbn.cli.shared import METHODS, NEIGHBORS, ModelPath, json_option, print_js
 @click.command()
 @click.argument("structure", type=ModelPath())
 @click.option("--epsilon", "-e", type=float, default=1.0, show_default=True, help="Privacy budget to try.")
-@click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: Gaussian noise.")
+@click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: less noise for many tables.")
 @click.option("--rows", "-n", type=int, default=10_000, show_default=True, help="About how many records there are.")
 @word_option("--method", *METHODS[:-1])
 @word_option("--neighbors", *NEIGHBORS)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pandas
 
 NETWORKS = ("asia", "sachs", "child", "alarm")
-FAST = ("uniform", "icml2020", "optimized", "optimized-gaussian", "privbayes", "fourier", "hdmm", "datacube")
+FAST = ("uniform", "icml2020", "optimized", "optimized-delta", "privbayes", "fourier", "hdmm", "datacube")
 SLOW = ("priview", "mwem", "private-pgm", "private-pgm-tables", "opendp")
-SWEPT = ("uniform", "icml2020", "optimized", "optimized-gaussian", "hdmm")
+SWEPT = ("uniform", "icml2020", "optimized", "optimized-delta", "hdmm")
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 CURVE = (3.0, 20.0, 50.0)  # further budgets of D-Ind, to read savings off
 ROWS, ROWS_SWEPT = 10_000, (1_000, 10_000, 100_000, 1_000_000)

@@ -20,7 +20,7 @@ from dpbn.measure import CountSource
 from dpbn.network import Structure
 
 Array = NDArray[np.float64]
-GAUSSIAN_DELTA = 1e-6
+DELTA = 1e-6
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ _OWN = (
     Method("icml2020", "Algorithm 1 (ICML 2020)", LibraryLearner("icml2020"), "ε-DP"),
     Method("optimized", "dpbn optimized", LibraryLearner("optimized"), "ε-DP"),
     Method(
-        "optimized-gaussian",
+        "optimized-delta",
         "dpbn optimized, δ = 1e-6",
-        LibraryLearner("optimized", GAUSSIAN_DELTA),
+        LibraryLearner("optimized", DELTA),
         "(ε, 1e-6)-DP",
-        GAUSSIAN_DELTA,
+        DELTA,
     ),
 )
 METHODS: Mapping[str, Method] = {

@@ -23,7 +23,7 @@ _STYLE = {
     "uniform": ("#0072B2", "o", "-"),
     "icml2020": ("#D55E00", "s", "--"),
     "optimized": ("#009E73", "D", "-"),
-    "optimized-gaussian": ("#56B4E9", "^", "-."),
+    "optimized-delta": ("#56B4E9", "^", "-."),
     "hdmm": ("#CC79A7", "v", ":"),
     "privbayes": ("#E69F00", "P", ":"),
     "exact": ("#777777", "", (0, (1, 1))),

@@ -95,6 +95,18 @@ def plan_groups(
     return Grouping(tuple(group for group, _ in ordered), tuple(share for _, share in ordered))
 
 
+def clear_error(
+    structure: Structure,
+    groups: Sequence[Group],
+    shares: Sequence[float],
+    public: Iterable[str] = (),
+    weights: Mapping[str, float] | None = None,
+) -> float:
+    """The predicted sum of errors if none had a limit, up to a factor of all plans for one structure."""
+    weight, half, owner = _errors(structure.schema, groups, family_weights(structure, public, weights)[1], 1.0)
+    return float(np.sum(weight * half / np.asarray(shares)[owner]))
+
+
 def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
     """Whether every choice of `plan_groups` can be counted, and joint noise drawn for every group at every share.
 

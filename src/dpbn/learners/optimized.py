@@ -3,12 +3,13 @@
 Privacy. One record changes one cell by one in each table asked for, so a table, or a group of tables with joint noise,
 of scale l1/e is e-DP. One percent of epsilon counts the rows; which tables are asked for then depends on that noisy
 count and on public facts, and the shares e of all add up to at most epsilon (adaptive composition). With delta > 0
-and many tables: discrete Gaussian noise asked for at once, shares of rho, tables from public facts alone.
+and many tables: summed or Gaussian noise, asked for at once, tables and scales from public facts alone.
 All that follows is a function of the noisy tables and of public facts.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -16,15 +17,17 @@ from numpy.typing import NDArray
 
 from dpbn.errors import InputError
 from dpbn.learners.estimate import estimate
-from dpbn.learners.groups import can_draw, plan_groups
+from dpbn.learners.groups import MOST_SIGNAL, can_draw, clear_error, plan_groups
 from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
-from dpbn.learners.strategy import Strategy, plan_tables, rho_of
-from dpbn.measure import Curator, Joint, Measurement, Request
+from dpbn.learners.strategy import OF_PRECISION, Strategy, plan_tables
+from dpbn.measure import Curator, Joint, Measurement, Names, Request, variance_apart
 from dpbn.network import Structure
 from dpbn.privacy import accounting
+from dpbn.privacy.gaussian import rho_budget
 from dpbn.privacy.guarantee import Budget, Sensitivity
+from dpbn.privacy.summed import summed_laws
 from dpbn.workload import Workload
 
 Array = NDArray[np.float64]
@@ -41,7 +44,7 @@ def learn_optimized(
     workload: Workload | None = None,
     stage_one: float | None = None,
 ) -> Learned:
-    """`allocation[node]` is the loss (epsilon, or rho with delta > 0) of all tables that contain the node's family.
+    """`allocation[node]` is the loss (epsilon, or rho of Gaussian noise) of all tables that contain the node's family.
 
     With `stage_one` (the part of the budget to look with, 0.05 to 0.95) the split depends on the data: see `stages`.
     """
@@ -52,20 +55,38 @@ def learn_optimized(
     if len(public_cpts) == len(structure.nodes):
         return Learned(dict(public_cpts), {})
     weights = influences(structure, workload) if workload else None
-    strategy = plan_tables(structure, curator.budget, curator.sensitivity, public_cpts, weights)
-    together = strategy.mechanism == "laplace" and can_draw(
-        structure, REST * curator.budget.epsilon, curator.sensitivity.l1
-    )
-    if stage_one is None and together:
-        measurements = measure_groups(structure, curator, public_cpts, weights)
-    elif stage_one is None:
-        measurements = curator.measure(requests(strategy, curator.budget, curator.sensitivity), stage="all")
+    if stage_one is None:
+        measurements = measure_once(structure, curator, public_cpts, weights)
     else:
+        strategy = plan_tables(structure, public_cpts, weights)
         measurements = measure_in_stages(
             structure, curator, strategy, stage_one, prior=prior, public_cpts=public_cpts, workload=workload
         )
     cpts = estimate(structure, measurements, prior=prior, public_cpts=public_cpts)
     return Learned(cpts, allocation(structure, measurements), details(measurements))
+
+
+def measure_once(
+    structure: Structure, curator: Curator, public: Iterable[str], weights: Mapping[str, float] | None
+) -> tuple[Measurement, ...]:
+    """The tables with noise drawn together, or with delta > 0 apart where less error is predicted (many tables)."""
+    budget, sensitivity = curator.budget, curator.sensitivity
+    together = can_draw(structure, REST * budget.epsilon, sensitivity.l1)
+    if budget.delta > 0:
+        asked = with_delta(plan_tables(structure, public, weights, power=OF_PRECISION), budget, sensitivity)
+        plan = plan_groups(structure, MOST_SIGNAL, public, weights)
+
+        def error(groups: Sequence[Sequence[Names]], shares: Sequence[float]) -> float:
+            return clear_error(structure, [tuple(map(frozenset, group)) for group in groups], shares, public, weights)
+
+        # a Laplace table with the share e of epsilon has a deviation of root(2) l1 / (e epsilon)
+        deviations = [math.sqrt(variance_apart(r.mechanism, r.scale, r.draws)) for r in asked]
+        shares = [math.sqrt(2.0) * sensitivity.l1 / (budget.epsilon * deviation) for deviation in deviations]
+        if not together or error([[r.names] for r in asked], shares) < error(plan.groups, plan.shares):
+            return curator.measure(asked, stage="all")
+    if together:
+        return measure_groups(structure, curator, public, weights)
+    return curator.measure(apart(plan_tables(structure, public, weights), budget, sensitivity), stage="all")
 
 
 def measure_groups(
@@ -84,19 +105,28 @@ def measure_groups(
     return (count, *curator.measure(asked, stage="tables"))
 
 
-def requests(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> list[Request]:
-    """The strategy at this budget, as requests to the curator."""
-    if strategy.mechanism == "laplace":
-        shares = accounting.split(budget.epsilon, strategy.shares)
-        return [
-            Request(names, accounting.laplace_scale(share, sensitivity.l1))
-            for names, share in zip(strategy.tables, shares, strict=True)
-        ]
-    shares = accounting.split(rho_of(strategy, budget), strategy.shares)
+def apart(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> list[Request]:
+    """The tables of a strategy with Laplace noise of their own."""
+    shares = accounting.split(budget.epsilon, strategy.shares)
     return [
-        Request(names, accounting.gaussian_scale(share, sensitivity.l2_squared), "gaussian")
+        Request(names, accounting.laplace_scale(share, sensitivity.l1))
         for names, share in zip(strategy.tables, shares, strict=True)
     ]
+
+
+def with_delta(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> list[Request]:
+    """The tables of a strategy with summed noise, or with Gaussian noise where that is less or the only one."""
+    rho = rho_budget(budget.epsilon, budget.delta, max(strategy.shares))
+    gaussian = [
+        Request(names, accounting.gaussian_scale(share, sensitivity.l2_squared), "gaussian")
+        for names, share in zip(strategy.tables, accounting.split(rho, strategy.shares), strict=True)
+    ]
+    if sensitivity.max_contributions > 1:
+        return gaussian
+    laws = summed_laws(strategy.shares, sensitivity.l1, budget.epsilon, budget.delta)
+    if laws is None or variance_apart("summed", *laws[0]) >= gaussian[0].scale ** 2:
+        return gaussian
+    return [Request(names, scale, "summed", draws) for names, (scale, draws) in zip(strategy.tables, laws, strict=True)]
 
 
 def allocation(structure: Structure, measurements: Sequence[Measurement]) -> dict[str, float]:
@@ -119,6 +149,7 @@ def details(measurements: Sequence[Measurement]) -> dict[str, object]:
         "tables": [
             {"names": list(m.names), "scale": m.scale, "loss": m.loss}
             | ({"group": m.together.group} if m.together else {})
+            | ({"draws": m.draws} if m.draws > 1 else {})
             for m in measurements
         ]
     }

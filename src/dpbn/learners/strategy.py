@@ -1,6 +1,6 @@
 """What to measure, from public sizes alone: families merged into tables, and each table's share of the budget.
 
-For tables with noise of their own: Gaussian noise, first looks (`stages`), and as the start of `groups`.
+For tables with noise of their own: with delta, first looks (`stages`), and as the start of `groups`.
 
 A family F inside another family needs no table of its own. Two tables merge into one over their union where
 that pays: one table at the summed budget has less noise per cell, but a family is then a sum of more cells.
@@ -9,8 +9,8 @@ Cost of a table t with share e of the budget: cells_t^MERGE / e times the sum ov
 (With both exponents 1/2 this is the summed deviation of all cells of the families. Shrinkage makes the many
 empty cells of large tables and families cheaper than that, hence the smaller exponents.) Shares of epsilon that
 minimise the sum of costs are in proportion to the roots of the numerators c, and the minimum is the square of
-the sum of those roots: so merging pays exactly if it lowers the sum of roots. Gaussian noise has deviations
-in proportion to 1/root(rho), and the same holds with c^(2/3) for shares of rho.
+the sum of those roots: so merging pays exactly if it lowers the sum of roots. With delta, shares are of the
+precision (of rho, if noise is Gaussian), deviations in proportion to 1/root(share), and the same holds with c^(2/3).
 
 A table of many thousand cells stays hopeless whatever it is given. So beyond LARGE cells a size counts as LARGE when
 the budget is split, and a node that stands in such tables only gets a table of its own: its margin can be told.
@@ -22,13 +22,11 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from dpbn.measure import Names
 from dpbn.network import MAX_TABLE_AXES, Structure
-from dpbn.privacy.gaussian import rho_budget
-from dpbn.privacy.guarantee import Budget, Sensitivity
 
 Key = TypeVar("Key")
 
@@ -36,25 +34,19 @@ MERGE = 0.35
 FAMILY = 0.25
 LARGE = 1000
 LARGEST_MERGED = 5000
-POWERS = {"laplace": 1 / 2, "gaussian": 2 / 3}
+OF_EPSILON, OF_PRECISION = 1 / 2, 2 / 3  # powers of the costs that shares are in proportion to
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """Tables to measure (names in schema order) and their shares of the budget, which sum to 1.
-
-    Shares are of epsilon for Laplace noise and of rho for Gaussian noise; `cost` is the predicted sum of costs at
-    the whole budget, up to a factor that all strategies for one structure have in common.
-    """
+    """Tables to measure (names in schema order) and their shares of epsilon or of the precision, which sum to 1."""
 
     tables: tuple[Names, ...]
     cells: tuple[int, ...]
     shares: tuple[float, ...]
-    mechanism: str
-    cost: float
 
     def __str__(self) -> str:
-        lines = [f"{len(self.tables)} tables, {sum(self.cells)} cells, {self.mechanism} noise"]
+        lines = [f"{len(self.tables)} tables, {sum(self.cells)} cells"]
         for names, cells, share in sorted(zip(self.tables, self.cells, self.shares, strict=True), key=lambda r: -r[2]):
             lines.append(f"  {share:7.2%}  {cells:7d} cells  {', '.join(names)}")
         return "\n".join(lines)
@@ -62,51 +54,24 @@ class Strategy:
 
 def plan_tables(
     structure: Structure,
-    budget: Budget,
-    sensitivity: Sensitivity,
     public: Iterable[str] = (),
     weights: Mapping[str, float] | None = None,
+    *,
+    power: float = OF_EPSILON,
 ) -> Strategy:
     """The tables for all families but those of `public` nodes, whose CPTs are known.
 
-    Laplace noise, or with delta > 0 Gaussian noise where that is predicted to be less (many tables). `weights`
-    say how much an error in each node's CPT matters; 1 by default.
+    `weights` say how much an error in each node's CPT matters; 1 by default. `power` says what is shared.
     """
-    # mean absolute noise on one cell at the whole budget: l1 / epsilon, or root(2 / pi) times l2 / root(2 rho)
-    laplace = _strategy(structure, public, weights, "laplace", sensitivity.l1 / budget.epsilon)
-    if budget.delta == 0:
-        return laplace
-    gaussian = _strategy(structure, public, weights, "gaussian", 1.0)
-    noise = math.sqrt(sensitivity.l2_squared / (math.pi * rho_of(gaussian, budget)))
-    return min(laplace, replace(gaussian, cost=noise * gaussian.cost), key=lambda strategy: strategy.cost)
-
-
-def rho_of(strategy: Strategy, budget: Budget) -> float:
-    """What the tables of a strategy with Gaussian noise may cost in all."""
-    return rho_budget(budget.epsilon, budget.delta, max(strategy.shares))
-
-
-def _strategy(
-    structure: Structure,
-    public: Iterable[str],
-    weights: Mapping[str, float] | None,
-    mechanism: str,
-    noise: float,
-) -> Strategy:
     schema = structure.schema
     matters, families = family_weights(structure, public, weights)
-    power = POWERS[mechanism]
     costs = table_costs(structure, merged(structure, families, power, MERGE), families)
     costs |= of_their_own(structure, costs, matters)
     tables = sorted(tuple(sorted(names, key=schema.position)) for names in costs)
     parts = [costs[frozenset(names)] ** power for names in tables]
     whole = math.fsum(parts)
     return Strategy(
-        tuple(tables),
-        tuple(schema.cells(names) for names in tables),
-        tuple(part / whole for part in parts),
-        mechanism,
-        float(noise * whole ** (1 / power)),
+        tuple(tables), tuple(schema.cells(names) for names in tables), tuple(part / whole for part in parts)
     )
 
 

@@ -1,8 +1,8 @@
 """Integer noise on integer counts. SecureNoise draws from OpenDP; InsecureNoise is for experiments.
 
 Laws: discrete Laplace of scale s has P(k) proportional to exp(-|k|/s); discrete Gaussian of scale s
-has P(k) proportional to exp(-k^2 / (2 s^2)). Every cell handed in gets its own independent draw. Noise drawn
-together for several tables has the law in `joint`.
+has P(k) proportional to exp(-k^2 / (2 s^2)); summed noise is the sum of several discrete Laplace draws. Every cell
+handed in gets its own independent noise. Noise drawn together for several tables has the law in `joint`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ class Noise(Protocol):
 
     def gaussian(self, counts: Counts, scale: float) -> Counts: ...
 
+    def summed(self, counts: Counts, scale: float, draws: int) -> Counts:
+        """Every cell plus so many independent Laplace draws."""
+        ...
+
     def joint(self, tables: Sequence[Counts], scale: float) -> list[Counts]:
         """Tables (blocks, cells) of the same records, with noise drawn together: it costs what one table would."""
         ...
@@ -77,6 +81,12 @@ def _check_counts(counts: Counts) -> Counts:
     return counts
 
 
+def _check_draws(draws: int) -> int:
+    if isinstance(draws, bool) or not isinstance(draws, int) or not 1 <= draws <= 64:
+        raise PrivacyError(f"draws must be a whole number in 1..64, got {draws!r}")
+    return draws
+
+
 class SecureNoise:
     """Exact samplers on the operating system's randomness. Cannot be seeded."""
 
@@ -87,6 +97,10 @@ class SecureNoise:
 
     def gaussian(self, counts: Counts, scale: float) -> Counts:
         return bridge.add_discrete_gaussian(_check_counts(counts), check_scale(scale))
+
+    def summed(self, counts: Counts, scale: float, draws: int) -> Counts:
+        nothing = np.zeros((_check_draws(draws), *_check_counts(counts).shape), dtype=np.int64)
+        return counts + self.laplace(nothing, scale).sum(axis=0)
 
     def joint(self, tables: Sequence[Counts], scale: float) -> list[Counts]:
         return _with_joint(tables, scale, self)
@@ -227,6 +241,11 @@ class InsecureNoise:
         cumulative = _gaussian_table(float(scale))
         half = cumulative.size // 2
         return _check_counts(counts) + np.searchsorted(cumulative, self._generator.random(counts.shape)) - half
+
+    def summed(self, counts: Counts, scale: float, draws: int) -> Counts:
+        success = -math.expm1(-1.0 / check_scale(scale))
+        draw, draws = self._generator.negative_binomial, _check_draws(draws)
+        return _check_counts(counts) + draw(draws, success, counts.shape) - draw(draws, success, counts.shape)
 
     def joint(self, tables: Sequence[Counts], scale: float) -> list[Counts]:
         self._integers = random.Random(int(self._generator.integers(2**63)))

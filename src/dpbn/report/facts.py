@@ -19,6 +19,7 @@ from dpbn.uncertainty.error_bars import ErrorBars
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 LEVEL = 0.9
+LOSS_KINDS = {"gaussian": "rho", "summed": "epsilon of the table by itself"}
 MOST_CELLS = 50_000  # of all tables together; beyond it a page does without intervals
 
 
@@ -108,7 +109,7 @@ def privacy_document(facts: Facts) -> dict[str, Any]:
                 "mechanism": _mechanism(m),
                 "scale": m.scale,
                 "loss": m.loss,
-                "loss_kind": "rho" if m.mechanism == "gaussian" else "epsilon",
+                "loss_kind": LOSS_KINDS.get(m.mechanism, "epsilon"),
                 "stage": m.stage,
                 "sampling_rate": str(m.sampling.rate) if m.sampling else None,
                 "noise_group": m.together.group if m.together else None,
@@ -124,6 +125,8 @@ def privacy_document(facts: Facts) -> dict[str, Any]:
 
 
 def _mechanism(measurement: Measurement) -> str:
+    if measurement.mechanism == "summed":
+        return f"sum of {measurement.draws} draws of discrete laplace"
     if measurement.together is None:
         return f"discrete {measurement.mechanism}"
     return f"noise drawn together for {len(measurement.together.tables)} tables, which cost this loss once"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.measure import Measurement, finest
+from dpbn.measure import Measurement, finest, with_noise
 from dpbn.network import BayesianNetwork
 from dpbn.privacy import blocks
 from dpbn.privacy.noise import InsecureNoise
@@ -57,7 +57,7 @@ def simulated_noise(counts: Sequence[Counts], measurements: Sequence[Measurement
             noisy.append(table)
             continue
         kept = table if m.sampling is None else noise.thin(table, m.sampling.rate)
-        noisy.append((noise.laplace if m.mechanism == "laplace" else noise.gaussian)(kept, m.scale))
+        noisy.append(with_noise(kept, m, noise))
     for its in groups.values():
         names, shapes = [measurements[index].names for index in its], [counts[index].shape for index in its]
         folded = _evened(blocks.fold([counts[index] for index in its], names))

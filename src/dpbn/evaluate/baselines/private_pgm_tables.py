@@ -13,11 +13,10 @@ from dpbn.evaluate.baselines.private_pgm import fitted_cpts
 from dpbn.learners.strategy import plan_tables
 from dpbn.measure import CountSource
 from dpbn.network import Structure
-from dpbn.privacy.guarantee import Budget, Sensitivity
 
 
 def learn_private_pgm_tables(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
     """dpbn's tables, mirror descent, marginals."""
-    strategy = plan_tables(structure, Budget(epsilon), Sensitivity())
+    strategy = plan_tables(structure)
     shares = {names: epsilon * share for names, share in zip(strategy.tables, strategy.shares, strict=True)}
     return fitted_cpts(structure, source, epsilon, seed, shares)

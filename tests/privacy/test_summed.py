@@ -1,0 +1,162 @@
+"""Noise of several Laplace draws: never below its exact loss, little above it, and less noise than its peers."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpbn.audit.blackbox import summed_profile
+from dpbn.errors import PrivacyError
+from dpbn.measure import variance_apart
+from dpbn.privacy import summed
+from dpbn.privacy.gaussian import rho_budget
+from tests.privacy.laws import summed_laplace
+
+
+def exact_delta(laws, touched, epsilon):
+    """By enumeration: the sum of (P - e^epsilon Q)+ over all outcomes of the cells that a record touches."""
+    here, moved = np.ones(1), np.ones(1)
+    for scale, draws in laws:
+        law = summed_laplace(scale, draws, math.ceil(18 * scale) + 2 * draws)
+        pair = law[1:-1], law[:-2]  # the ends hold all tails
+        for _ in range(touched):
+            here, moved = (np.multiply.outer(old, new).ravel() for old, new in zip((here, moved), pair, strict=True))
+    return float(np.maximum(here - math.exp(epsilon) * moved, 0.0).sum())
+
+
+@pytest.mark.parametrize(("scale", "draws"), [(0.1, 2), (0.8, 2), (3.0, 3), (5.5, 7), (40.0, 12)])
+def test_the_law_is_that_of_draws_added_up(scale, draws):
+    masses, odds = summed._law(scale, draws)
+    middle = masses.size // 2
+    half = math.ceil(8 * scale)
+    known = summed_laplace(scale, draws, half)[1:-1]
+    assert masses[middle - half + 1 : middle + half] == pytest.approx(known, rel=1e-9)
+    assert masses.sum() == pytest.approx(1.0, abs=1e-12)
+    assert odds[middle - half + 2 : middle + half] == pytest.approx(np.log(known[1:] / known[:-1]), abs=1e-7 / scale)
+    assert (np.diff(odds) <= 1e-12).all() and np.abs(odds).max() < 1 / scale
+
+
+@pytest.mark.parametrize("touched", [1, 2])
+@pytest.mark.parametrize(
+    "laws", [((0.5, 2),), ((1.0, 2),), ((1.0, 5),), ((0.7, 2), (2.0, 2)), ((1.0, 3), (1.6, 2)), ((3.0, 4),)]
+)
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2, 0.2])
+def test_the_claim_covers_the_exact_loss_and_little_more(laws, touched, delta):
+    if touched == 2 and len(laws) == 2:
+        laws = tuple((0.4 * scale, draws) for scale, draws in laws)  # or there are too many outcomes
+    epsilon = summed.summed_epsilon(laws, touched, delta)
+    assert exact_delta(laws, touched, epsilon) <= delta * (1 + 1e-9) + 1e-13
+    if epsilon > 0 and delta > 1e-9:
+        assert exact_delta(laws, touched, 0.99 * epsilon) > delta
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.floats(0.06, 4.0), st.integers(2, 12)), min_size=1, max_size=2),
+    st.floats(1e-10, 0.5),
+)
+def test_the_claim_covers_the_exact_loss_everywhere(laws, delta):
+    epsilon = summed.summed_epsilon(laws, 1, delta)
+    assert exact_delta(laws, 1, epsilon) <= delta * (1 + 1e-9) + 1e-13
+    assert 0 <= epsilon <= sum(1 / scale for scale, _ in laws) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-6), (1.0, 1e-6), (1.0, 1e-9), (3.0, 1e-6), (1.0, 1e-3)])
+def test_little_is_wasted_on_many_tables_and_one_percent_less_noise_would_be_too_little(epsilon, delta):
+    laws = summed.summed_laws([1.0] * 18, 1, epsilon, delta)
+    scale, draws = laws[0]
+    assert set(laws) == {(scale, draws)}
+    exact, less = (summed_profile(times * scale, draws, 18)(epsilon) for times in (1.0, 0.99))
+    assert 0.9 * delta < exact < 1.002 * delta < less  # the profile is right to three digits
+
+
+def test_other_accountants_agree():
+    from dp_accounting.pld import privacy_loss_distribution as pld
+    from dp_accounting.pld.pld_pmf import create_pmf
+
+    laws = [(3.0, 4), (4.0, 4), (5.0, 3), (5.0, 5), (7.0, 4), (9.0, 2)]
+    composed, step = None, 1e-4
+    for scale, draws in laws:
+        law = summed_laplace(scale, draws, math.ceil(30 * scale) + 8 * draws)
+        here, moved = law[1:-1], law[:-2]
+        seen = (here > 1e-18) & (moved > 1e-18)
+        points = {}
+        for p, q in zip(here[seen], moved[seen], strict=True):
+            points[math.ceil(math.log(p / q) / step)] = points.get(math.ceil(math.log(p / q) / step), 0.0) + p
+        pmf = create_pmf(points, step, 0.0, True)
+        made = pld.PrivacyLossDistribution(pmf)
+        composed = made if composed is None else composed.compose(made)
+    theirs = composed.get_epsilon_for_delta(1e-6)  # rounds up
+    assert theirs * 0.995 <= summed.summed_epsilon(laws, 1, 1e-6) <= theirs * 1.001
+
+
+@pytest.mark.parametrize("touched", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+def test_a_budget_converts_back_within_epsilon_and_is_used_up(epsilon, delta, touched):
+    shares = np.random.default_rng(1).gamma(2.0, size=14)
+    laws = summed.summed_laws(shares, touched, epsilon, delta)
+    assert epsilon * 0.9995 < summed.summed_epsilon(laws, touched, delta) <= epsilon
+    precise = np.array([scale**-2.0 for scale, _ in laws])
+    assert precise / precise.sum() == pytest.approx(shares / shares.sum(), rel=1e-9)
+    proved = summed.summed_epsilon(laws, touched, delta, proved=True)
+    assert proved < summed.summed_epsilon(laws, touched, delta) <= proved * (1 + 2e-9)
+
+
+@pytest.mark.parametrize(("tables", "gain"), [(8, 0.03), (10, 0.05), (14, 0.028), (24, 0.01)])
+def test_it_is_less_noise_than_laplace_and_gaussian(tables, gain):
+    scale, draws = summed.summed_laws([1.0] * tables, 1, 1.0, 1e-6)[0]
+    deviation = math.sqrt(variance_apart("summed", scale, draws))
+    laplace = math.sqrt(variance_apart("laplace", tables))
+    gaussian = math.sqrt(tables / (2 * rho_budget(1.0, 1e-6, 1 / tables)))
+    assert deviation < (1 - gain) * min(laplace, gaussian)
+
+
+@pytest.mark.parametrize(
+    ("tables", "epsilon", "delta"), [(8, 1.0, 1e-6), (16, 1.0, 1e-6), (20, 0.3, 1e-9), (9, 3.0, 1e-3)]
+)
+def test_no_other_number_of_draws_is_much_better(tables, epsilon, delta):
+    scale, draws = summed.summed_laws([1.0] * tables, 1, epsilon, delta)[0]
+    chosen = math.sqrt(variance_apart("summed", scale, draws))
+    for other in range(2, 13):
+        deviation = 0.992 * chosen
+        times = deviation / math.sqrt(variance_apart("summed", scale, other))
+        laws = [(scale * times, other)] * tables  # within discretisation, of that deviation
+        assert summed.summed_epsilon(laws, 1, delta) > epsilon
+
+
+def test_more_tables_cost_more_and_more_delta_less():
+    costs = [summed.summed_epsilon([(6.0, 4)] * tables, 1, 1e-6) for tables in (1, 2, 5, 9, 30, 64)]
+    assert costs == sorted(costs) and costs[0] > 0
+    costs = [summed.summed_epsilon([(6.0, 4)] * 9, 1, delta) for delta in (1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5)]
+    assert costs == sorted(costs, reverse=True) and costs[-1] == 0.0
+    assert summed.summed_epsilon([], 1, 1e-6) == 0.0
+    assert 0.96 / 6 < summed.summed_epsilon([(6.0, 4)], 1, 1e-30) < 1 / 6
+
+
+@pytest.mark.parametrize(
+    ("laws", "touched", "delta"),
+    [
+        ([(5.0, 4)] * 65, 1, 1e-6),
+        ([(5.0, 4)], 3, 1e-6),
+        ([(5.0, 4)], 0, 1e-6),
+        ([(5.0, 4)], 1, 0.0),
+        ([(5.0, 4)], 1, 1.0),
+        ([(math.nan, 4)], 1, 1e-6),
+        ([(2e4, 4)], 1, 1e-6),
+        ([(5.0, 1)], 1, 1e-6),
+    ],
+)
+def test_what_is_not_accounted_for_is_refused(laws, touched, delta):
+    with pytest.raises(PrivacyError):
+        summed.summed_epsilon(laws, touched, delta)
+
+
+@pytest.mark.parametrize(
+    ("shares", "epsilon", "delta"),
+    [([1.0], 1.0, 1e-6), ([1.0] * 65, 1.0, 1e-6), ([1.0] * 9, 1e-4, 1e-6), ([1.0] * 9, 1e3, 1e-6)],
+)
+def test_where_it_cannot_be_had_there_is_none(shares, epsilon, delta):
+    assert summed.summed_laws(shares, 1, epsilon, delta) is None
