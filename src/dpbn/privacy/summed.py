@@ -19,9 +19,9 @@ is 2). A shifted cell is a pair of laws, P(x) and P(x-1), with log odds L(x) = l
    does not reach only lowers delta (post-processing again: its noise could be drawn by anyone).
 3. Log odds of independent cells add up, so all tables together have the convolution of their points, and
    delta(epsilon) = sum over points l > epsilon of their mass times (1 - e^(epsilon - l)).
-Rounding. Masses are sums of products of numbers that are not negative, so floats keep relative errors: below 1e-12 for a
-law, 1e-9 for all convolutions. Log odds have errors below 1e-14, which is 1e-8 of a step at the largest scale. `ROUNDING`
-is more than that: so much of every outcome goes up beyond its part, and so much is added to delta and epsilon.
+Rounding. Masses are sums of products of numbers that are not negative, so floats keep relative errors: below 1e-12 for
+a law, 1e-9 for all convolutions. Log odds have errors below 1e-14, which is 1e-8 of a step at the largest scale.
+`ROUNDING` is more: so much of every outcome goes up beyond its part, and so much is added to delta and epsilon.
 """
 
 from __future__ import annotations
