@@ -32,7 +32,7 @@ FORMAT, VERSION = "dpbn-release", 1
 
 
 class Allocation(dict[str, float]):
-    """Node -> epsilon of all measured tables that hold its family; shows itself as bars in a notebook."""
+    """Node -> the part of all tables that hold its family, in epsilon (Gaussian noise: rho); bars in a notebook."""
 
     def _repr_html_(self) -> str:
         from dpbn.display import allocation_html

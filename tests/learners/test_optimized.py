@@ -1,5 +1,6 @@
 """The default learner: what it measures, what it makes of it, and how it behaves at the edges."""
 
+import itertools
 import math
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpbn.data import open_source
 from dpbn.learners import strategy as strategy_module
 from dpbn.learners.consistency import least_squares, member, overlaps
 from dpbn.learners.estimate import MARGIN_STANDS_OUT, _give_back, estimate, estimate_batch, layout
+from dpbn.learners.groups import MOST_SIGNAL, clear_error, plan_groups
 from dpbn.learners.optimized import apart, learn_optimized, with_delta
 from dpbn.learners.strategy import maximal, plan_tables
 from dpbn.measure import Curator, Moments, variance_apart
@@ -152,6 +154,35 @@ def test_noise_with_delta_only_where_many_tables_share_the_budget():
         assert mechanisms(load_network(name), 0.0) == {"laplace", "joint"}
         assert mechanisms(load_network(name), 1e-6, neighbors="replace") == {"summed"}
     assert mechanisms(load_network("alarm"), 1e-6, max_contributions=2) == {"gaussian"}  # summed: single records only
+
+
+def test_parts_of_summed_tables_add_up_to_what_all_of_them_cost():
+    network = load_network("alarm")
+    holder = curator(network, 100, 1.0, 1e-6)
+    learned = learn_optimized(network.structure, holder, prior={}, public_cpts={})
+    assert {m.mechanism for m in holder.measurements} == {"summed"}
+    whole = math.fsum(m.loss for m in holder.measurements)
+    assert whole > 2 * holder.spent
+    (only,) = (m for m in holder.measurements if {"HR", "CATECHOL"} <= set(m.names))
+    assert learned.allocation["HR"] == pytest.approx(only.loss / whole * holder.spent)
+    assert all(0 < part < 1 for part in learned.allocation.values())
+
+
+def test_what_is_hopeless_does_not_choose_the_noise():
+    """Eighteen nodes of nine states in a chain, and one family of 59,049 cells: apart with delta, as without it."""
+    names = [f"v{k}" for k in range(18)]
+    sizes = dict.fromkeys(names, 9) | {"w": 9}
+    schema = Schema(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in sizes.items()))
+    chain = {name: (before,) for before, name in itertools.pairwise(names)}
+    for more in ({}, {"w": ("v0", "v4", "v8", "v12")}):
+        structure = Structure(schema, Dag(tuple(sizes), chain | more))
+        plan = plan_groups(structure, MOST_SIGNAL)
+        groups = [tuple(map(frozenset, group)) for group in plan.groups]
+        strategy = plan_tables(structure, power=strategy_module.OF_PRECISION)
+        asked = with_delta(strategy, Budget(1.0, 1e-6), Sensitivity())
+        shares = [math.sqrt(2 / variance_apart(r.mechanism, r.scale, r.draws)) for r in asked]
+        apart_error = clear_error(structure, [(frozenset(r.names),) for r in asked], shares)
+        assert apart_error < clear_error(structure, groups, plan.shares)
 
 
 def test_many_small_tables_are_drawn_together_even_with_delta():

@@ -145,7 +145,9 @@ def test_more_tables_cost_more_and_more_delta_less():
         ([(5.0, 4)], 1, 0.0),
         ([(5.0, 4)], 1, 1.0),
         ([(math.nan, 4)], 1, 1e-6),
-        ([(2e4, 4)], 1, 1e-6),
+        ([(2e3, 4)], 1, 1e-6),
+        ([(5.0, 4)], 2.0, 1e-6),
+        ([(5.0, 4)], True, 1e-6),
         ([(5.0, 1)], 1, 1e-6),
     ],
 )
@@ -156,7 +158,63 @@ def test_what_is_not_accounted_for_is_refused(laws, touched, delta):
 
 @pytest.mark.parametrize(
     ("shares", "epsilon", "delta"),
-    [([1.0], 1.0, 1e-6), ([1.0] * 65, 1.0, 1e-6), ([1.0] * 9, 1e-4, 1e-6), ([1.0] * 9, 1e3, 1e-6)],
+    [
+        ([1.0], 1.0, 1e-6),
+        ([1.0] * 65, 1.0, 1e-6),
+        ([1.0] * 9, 1e-4, 1e-6),
+        ([1.0] * 9, 1e-170, 1e-6),
+        ([1.0] * 9, 1e300, 1e-6),
+        ([1.0] * 9, 1.0, 1e-300),
+        ([1.0] * 9, 1e3, 1e-6),
+    ],
 )
 def test_where_it_cannot_be_had_there_is_none(shares, epsilon, delta):
     assert summed.summed_laws(shares, 1, epsilon, delta) is None
+
+
+@pytest.mark.parametrize(("scale", "draws"), [(0.06, 2), (1.3, 3), (25.0, 12)])
+def test_all_that_is_rounded_goes_to_the_private_side(scale, draws, monkeypatch):
+    step = 0.04 / (scale * math.sqrt(2 * draws))
+    masses, odds = summed._law(scale, draws)
+    start, points = summed._points(scale, draws, step)
+    losses = step * (start + np.arange(points.size))
+    assert losses[-1] > 1 / scale > odds.max()
+    other = float(points[:-1] @ np.exp(-losses[:-1]))  # of the law of the other table, which loses what goes up
+    kept = float(masses @ np.exp(-odds))
+    assert kept * (1 - 2 * step * summed.ROUNDING) < other < kept - 0.2 * step * summed.ROUNDING
+    assert points.sum() >= masses.sum() * (1 - 1e-14)
+    monkeypatch.setattr(summed, "_further", lambda _: 0.125)  # cached points have other arguments than these
+    moved = summed._points(scale, draws, 1.1 * step)[1]
+    assert moved[-1] == pytest.approx(0.125, rel=1e-6) and moved.sum() == pytest.approx(1.125)
+
+
+@pytest.mark.parametrize(("scale", "draws"), [(0.3, 2), (2.0, 5), (7.0, 12)])
+def test_what_lies_beyond_the_last_outcome_is_not_forgotten(scale, draws, monkeypatch):
+    monkeypatch.setattr(summed, "FURTHEST", 3.0 - 4.0 * draws)
+    masses, _ = summed._law(scale, draws)
+    left = 1.0 - masses.sum()
+    assert left > 1e-6
+    assert left <= summed._further(masses) < 30 * left
+
+
+def test_epsilon_and_delta_are_rounded_up(monkeypatch):
+    """One outcome at log odds 1, of mass 1/2: delta is (1 - e^(epsilon - 1)) / 2."""
+    monkeypatch.setattr(summed, "_profile", lambda laws, touched: (np.array([0.0, 1.0]), np.array([0.5, 0.5])))
+    for delta in (0.1, 0.3):
+        exact = 1 + math.log(1 - 2 * delta)
+        found = summed._epsilon.__wrapped__(((5.0, 2),), 1, delta)
+        up = summed.ROUNDING * (exact + 2 * delta / (1 - 2 * delta))
+        assert exact + 0.9 * up < found < exact + 1.1 * up
+    edge = 0.5 * (1 - math.exp(-1))
+    assert summed._epsilon.__wrapped__(((5.0, 2),), 1, edge * (1 + 2e-7)) == 0.0
+    assert summed._epsilon.__wrapped__(((5.0, 2),), 1, edge * (1 + 5e-8)) > 0.0
+
+
+def test_below_the_smallest_delta_pure_epsilon_is_charged():
+    laws = [(5.0, 12)] * 64
+    assert summed.summed_epsilon(laws, 2, 5e-324) >= 64 * 2 / 5 > summed.summed_epsilon(laws, 2, 1e-280)
+
+
+def test_pure_epsilon_is_rounded_up_too():
+    found = summed.summed_epsilon([(5.0, 2)], 1, 1e-300, proved=True)
+    assert 0.2 * (1 + 0.9e-7) < found < 0.2 * (1 + 1.1e-7)

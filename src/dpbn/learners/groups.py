@@ -25,7 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.learners.strategy import LARGEST_MERGED, family_weights, holders_of, merged, of_their_own, table_costs
+from dpbn.learners.strategy import (
+    LARGE,
+    LARGEST_MERGED,
+    family_weights,
+    holders_of,
+    merged,
+    of_their_own,
+    table_costs,
+)
 from dpbn.measure import Names
 from dpbn.network import MAX_TOTAL_CELLS, Structure
 from dpbn.privacy.joint import LARGEST_WORK
@@ -102,8 +110,12 @@ def clear_error(
     public: Iterable[str] = (),
     weights: Mapping[str, float] | None = None,
 ) -> float:
-    """The predicted sum of errors if none had a limit, up to a factor of all plans for one structure."""
-    weight, half, owner = _errors(structure.schema, groups, family_weights(structure, public, weights)[1], 1.0)
+    """The predicted sum of errors if none had a limit, up to a factor of all plans for one structure.
+
+    A size beyond LARGE counts as LARGE: what is hopeless under any plan must not choose between them.
+    """
+    families = family_weights(structure, public, weights)[1]
+    weight, half, owner = _errors(structure.schema, groups, families, 1.0, LARGE)
     return float(np.sum(weight * half / np.asarray(shares)[owner]))
 
 
@@ -250,9 +262,13 @@ def _clear_error(schema: Schema, groups: Sequence[Group], wanted: Mapping[frozen
 
 
 def _errors(
-    schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float], signal: float
+    schema: Schema,
+    groups: Sequence[Group],
+    wanted: Mapping[frozenset[str], float],
+    signal: float,
+    largest: float = math.inf,
 ) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Per family its weight w, its a as a share of its group, and its group."""
+    """Per family its weight w, its a as a share of its group, and its group; sizes count up to `largest`."""
     part: dict[frozenset[str], tuple[int, float]] = {}
     for index, group in enumerate(groups):
         for names, equivalent in zip(group, equivalents(_block_sizes(schema, group)), strict=True):
@@ -264,8 +280,8 @@ def _errors(
         inside = set.intersection(*(holders[name] for name in family))
         names = min((tables[k] for k in inside), key=lambda names: (schema.cells(names), sorted(names)))
         index, equivalent = part[names]
-        cells = schema.cells(family)
-        summed = (schema.cells(names) / cells) ** (READ_ROOT if len(family) == 1 else READ)
+        cells = min(schema.cells(family), largest)
+        summed = (min(schema.cells(names), largest) / cells) ** (READ_ROOT if len(family) == 1 else READ)
         weight.append(importance)
         half.append(NOISE * cells**SIZE * summed / (equivalent * signal))
         owner.append(index)

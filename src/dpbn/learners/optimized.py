@@ -44,7 +44,7 @@ def learn_optimized(
     workload: Workload | None = None,
     stage_one: float | None = None,
 ) -> Learned:
-    """`allocation[node]` is the loss (epsilon, or rho of Gaussian noise) of all tables that contain the node's family.
+    """`allocation[node]` is the part of all tables that contain the node's family in epsilon, or in rho if Gaussian.
 
     With `stage_one` (the part of the budget to look with, 0.05 to 0.95) the split depends on the data: see `stages`.
     """
@@ -63,7 +63,7 @@ def learn_optimized(
             structure, curator, strategy, stage_one, prior=prior, public_cpts=public_cpts, workload=workload
         )
     cpts = estimate(structure, measurements, prior=prior, public_cpts=public_cpts)
-    return Learned(cpts, allocation(structure, measurements), details(measurements))
+    return Learned(cpts, allocation(structure, measurements, curator.spent), details(measurements))
 
 
 def measure_once(
@@ -129,18 +129,21 @@ def with_delta(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> 
     return [Request(names, scale, "summed", draws) for names, (scale, draws) in zip(strategy.tables, laws, strict=True)]
 
 
-def allocation(structure: Structure, measurements: Sequence[Measurement]) -> dict[str, float]:
+def allocation(structure: Structure, measurements: Sequence[Measurement], spent: float) -> dict[str, float]:
     """Per node, the loss of all measured tables that contain its family, tables drawn together once.
 
+    Summed tables cost less together than each by itself: their losses are scaled down to add up to what all cost.
     Nodes with public CPTs may have none.
     """
+    summed = all(m.mechanism == "summed" for m in measurements)
+    part = spent / math.fsum(m.loss for m in measurements) if summed else 1.0
     result = {}
     for node in structure.nodes:
         family = set(structure.family(node).names)
         holding = [(index, m) for index, m in enumerate(measurements) if family <= set(m.names)]
         losses = {m.together.group if m.together else index: m.loss for index, m in holding}
         if losses:
-            result[node] = accounting.add_up(losses.values())
+            result[node] = part * accounting.add_up(losses.values())
     return result
 
 

@@ -20,7 +20,7 @@ is 2). A shifted cell is a pair of laws, P(x) and P(x-1), with log odds L(x) = l
 3. Log odds of independent cells add up, so all tables together have the convolution of their points, and
    delta(epsilon) = sum over points l > epsilon of their mass times (1 - e^(epsilon - l)).
 Rounding. Masses are sums of products of numbers that are not negative, so floats keep relative errors: below 1e-12 for
-a law, 1e-9 for all convolutions. Log odds have errors below 1e-14, which is 1e-8 of a step at the largest scale.
+a law, 1e-9 for all convolutions. Log odds have errors below 1e-14, which is 1e-9 of a step at the largest scale.
 `ROUNDING` is more: so much of every outcome goes up beyond its part, and so much is added to delta and epsilon.
 """
 
@@ -42,9 +42,10 @@ Law = tuple[float, int]  # scale, draws
 
 MOST_DRAWS = 12  # more is Gaussian
 MOST_TABLES = 64  # the same
-LEAST_SCALE, MOST_SCALE = 0.05, 10_000.0
+LEAST_SCALE, MOST_SCALE = 0.05, 1000.0  # beyond, laws take long to write down and noise drowns what is gained
+LEAST_DELTA = 1e-290  # below, floats lose their relative errors: pure epsilon serves
 FINE = 25.0  # points of the grid in a deviation of the log odds of a table
-FURTHEST = 90.0  # scales, beyond those that m draws are worth: what lies further has mass below 1e-30
+FURTHEST = 60.0  # scales, beyond those that m draws are worth: what lies further has mass below 1e-20
 ROUNDING = 1e-7
 SLACK = 1e-9  # added to what is charged: floats may differ on another machine, by much less
 
@@ -60,7 +61,7 @@ def check_law(scale: float, draws: int) -> None:
 def summed_epsilon(laws: Sequence[Law], touched: int, delta: float, *, proved: bool = False) -> float:
     """What tables with such noise, asked for at once, cost at `delta`; `touched` cells of each follow one record."""
     check_delta(delta)
-    if touched not in (1, 2) or len(laws) > MOST_TABLES:
+    if type(touched) is not int or touched not in (1, 2) or len(laws) > MOST_TABLES:
         raise PrivacyError(
             f"summed noise must be on at most {MOST_TABLES} tables, of which a record touches 1 or 2 cells each, "
             f"got {len(laws)} and {touched}"
@@ -68,18 +69,18 @@ def summed_epsilon(laws: Sequence[Law], touched: int, delta: float, *, proved: b
     for law in laws:
         check_law(*law)
     pure = add_up(touched / scale for scale, _ in laws) * (1.0 + ROUNDING)
-    found = _epsilon(tuple(sorted(laws)), touched, delta) if laws else 0.0
+    found = _epsilon(tuple(sorted(laws)), touched, delta) if laws and delta >= LEAST_DELTA else pure
     return min(pure, found) * (1.0 if proved else 1.0 + SLACK)
 
 
 def summed_laws(shares: Sequence[float], touched: int, epsilon: float, delta: float) -> tuple[Law, ...] | None:
-    """The least noise for tables whose precisions are in proportion to `shares`; None where it cannot be had."""
+    """The least noise for tables whose precisions are in proportion to `shares`; None where others have less."""
     return _laws(tuple(shares), touched, epsilon, delta)
 
 
 @lru_cache(maxsize=64)
 def _laws(shares: tuple[float, ...], touched: int, epsilon: float, delta: float) -> tuple[Law, ...] | None:
-    if not 2 <= len(shares) <= MOST_TABLES or delta <= 0:
+    if not 2 <= len(shares) <= MOST_TABLES or not delta >= LEAST_DELTA or not 1e-4 <= epsilon <= 1e4:
         return None
     whole = math.fsum(shares)
     largest = max(shares) / whole
@@ -92,7 +93,7 @@ def _laws(shares: tuple[float, ...], touched: int, epsilon: float, delta: float)
     def laws(times: float) -> tuple[Law, ...]:
         return tuple((times * width, draws) for width in widths)
 
-    if min(widths) < 2.0 * LEAST_SCALE or max(widths) > 0.5 * MOST_SCALE:
+    if min(widths) < 2.0 * LEAST_SCALE or max(widths) > 0.9 * MOST_SCALE:
         return None
 
     def excess(times: float) -> float:
@@ -149,6 +150,7 @@ def _profile(laws: Sequence[Law], touched: int) -> tuple[Array, Array]:
     return np.asarray(step * (first + np.arange(masses.size)), dtype=np.float64), masses
 
 
+@lru_cache(maxsize=256)
 def _points(scale: float, draws: int, step: float) -> tuple[int, Array]:
     """The masses of one shifted cell on the grid, and the number of the first point."""
     masses, odds = _law(scale, draws)
@@ -160,24 +162,37 @@ def _points(scale: float, draws: int, step: float) -> tuple[int, Array]:
     points = np.zeros(size)
     np.add.at(points, index, masses - up)
     np.add.at(points, index + 1, up)
-    falls = masses[0] / masses[1]
-    points[-1] += 2.0 * masses[0] * falls / (1.0 - falls)  # what lies further on both sides falls at least so fast
+    points[-1] += _further(masses)
     return start, points
 
 
-@lru_cache(maxsize=256)
+def _further(masses: Array) -> float:
+    """A bound of what lies beyond the last x on both sides: it falls at least as fast as the last two do."""
+    falls = masses[0] / masses[1]
+    return float(2.0 * masses[0] * falls / (1.0 - falls))
+
+
 def _law(scale: float, draws: int) -> tuple[Array, Array]:
     """P(x) and L(x) for x from -furthest to furthest."""
-    furthest = math.ceil(scale * (FURTHEST + 6.0 * draws)) + draws
+    furthest = math.ceil(scale * (FURTHEST + 4.0 * draws)) + draws
     x = np.arange(furthest + 2, dtype=np.float64)
-    ratio = 1.0 / math.expm1(2.0 / scale)
-    factor = np.zeros_like(x)
-    for i in range(draws):
-        ways = np.full_like(x, math.comb(draws - 1 + i, i) * ratio**i)
-        for j in range(draws - 1 - i):
-            ways *= (x + draws - 1 - j) / (j + 1)
-        factor += ways
+    powers = np.power(1.0 / math.expm1(2.0 / scale), np.arange(draws)) @ _coefficients(draws)
+    factor = np.full_like(x, powers[-1])
+    for coefficient in powers[-2::-1]:  # all are positive
+        factor = factor * x + coefficient
     half = math.tanh(0.5 / scale) ** draws * np.exp(-x / scale) * factor
     odds = np.log(factor[1:] / factor[:-1]) - 1.0 / scale  # L(x) of x = 1, 2, ...; L(1 - x) = -L(x)
     masses = np.concatenate([half[furthest:0:-1], half[: furthest + 1]])
     return masses, np.concatenate([-odds[furthest::-1], odds[:furthest]])
+
+
+@lru_cache(maxsize=16)
+def _coefficients(draws: int) -> Array:
+    """[i, k]: of r^i x^k in f."""
+    result = np.zeros((draws, draws))
+    for i in range(draws):
+        product = [math.comb(draws - 1 + i, i)]
+        for j in range(draws - 1 - i):  # times (x + draws - 1 - j)
+            product = [a + (draws - 1 - j) * b for a, b in zip([0, *product], [*product, 0], strict=True)]
+        result[i, : len(product)] = [whole / math.factorial(draws - 1 - i) for whole in product]
+    return result
