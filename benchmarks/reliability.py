@@ -69,7 +69,7 @@ def _audit(figures: dict[str, Any] | None) -> str:
         "A black-box auditor runs the real measurement path on neighbouring tables and bounds its privacy loss from "
         "below (Clopper-Pearson at 10^-6, events chosen on a pilot): every private method by its measurements and by the "
         "whole of `learn`. Clean paths must hold and come close to what they promise, every mechanism broken on purpose "
-        "must be caught. Lines on Gaussian noise are about delta at the epsilon named, against the exact law."
+        "must be caught. Lines on Gaussian and summed noise are about delta at the epsilon named, against the exact law."
     )
     if figures is None:
         return _section("Audit", promise, "make audit", "Not run yet.")
