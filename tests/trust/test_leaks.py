@@ -171,6 +171,8 @@ class Replay:
         {"method": "icml2020"},
         {"method": "optimized"},
         {"method": "optimized", "delta": 1e-6},
+        {"method": "optimized", "delta": 0.05},  # summed noise
+        {"method": "optimized", "delta": 0.1},  # Gaussian noise
         {"method": "uniform", "unit": "person", "max_contributions": 2},
         {"method": "optimized", "neighbors": "replace", "on_unknown": "other"},
     ],
@@ -186,6 +188,8 @@ def test_a_release_is_a_function_of_the_noisy_counts_and_public_facts(options, t
     recorder = Replay()
     first = dpbn.learn(table, STRUCTURE, 1.0, noise=recorder, **options)
     assert recorder._made
+    drawn = {m.mechanism for m in first.measurements}
+    assert drawn == {0.05: {"summed"}, 0.1: {"gaussian"}}.get(options.get("delta"), drawn)
     path = first.save(tmp_path / "first.json")
     pages = [page.read_bytes() for page in write_report(first, tmp_path / "a.html", title="x")]
     for other in others:

@@ -91,8 +91,8 @@ def plan_groups(
     less = [merged(structure, families, 0.5, power) for power in LESS_MERGED if power > usual]
     different = {frozenset(some): some for some in (tables, *less)}
     first, *others = [_joined(schema, table_costs(structure, some, families) | own) for some in different.values()]
-    best = min(others, key=lambda groups: _clear_error(schema, groups, wanted), default=first)
-    better = _clear_error(schema, best, wanted) < BETTER * _clear_error(schema, first, wanted)
+    best = min(others, key=lambda groups: _least_error(schema, groups, wanted), default=first)
+    better = _least_error(schema, best, wanted) < BETTER * _least_error(schema, first, wanted)
     groups = best if better else first
     choices = [groups, *([*groups, *roots] for roots in _root_groups(structure, groups, wanted))]
     _, chosen, shares = min((_shared(schema, some, wanted, signal) for some in choices), key=lambda plan: plan[0])
@@ -255,7 +255,7 @@ def _shared(
     return error, groups, shares
 
 
-def _clear_error(schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float]) -> float:
+def _least_error(schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float]) -> float:
     """The least predicted sum of errors if none had a limit: in closed form, up to a factor of all groupings."""
     weight, half, owner = _errors(schema, groups, wanted, 1.0)
     return float(np.square(np.sqrt(np.bincount(owner, weight * half, len(groups))).sum()))
