@@ -55,7 +55,8 @@ def state_of(variable: Variable, value: Any) -> int | None:
         return sum(value >= cut for cut in variable.cut_points)
     for i, state in enumerate(variable.states):
         try:
-            if float(state) == value and math.isfinite(float(state)):
+            number = int(state) if state.lstrip("+-").isdigit() else float(state)
+            if number == value and math.isfinite(number):
                 return i
         except ValueError:
             continue
@@ -184,6 +185,15 @@ def _strange_numbers() -> Case:
     return Case("numbers outside", variables, table, {}, {"n": 3})
 
 
+def _beyond_floats() -> Case:
+    """No float is 9007199254740993, in whatever engine; a whole number may be."""
+    label = str(2**53 + 1)
+    variables = (Variable("r", ("0", label)), Variable("k", ("0", label)))
+    reals = pa.array([0.0, 2.0**53, 0.0, 0.0], type=pa.float64())
+    wholes = pa.array([2**53 + 1, 0, 2**53, 0], type=pa.int64())
+    return Case("numbers beyond floats", variables, pa.table({"r": reals, "k": wholes}), {"on_unknown": "drop"})
+
+
 def _no_label_fits() -> Case:
     table = pa.table({"n": [1, 2], "f": [True, None], "r": [1.0, 2.0]})
     variables = (Variable("n", ("a", "b")), Variable("f", ("yes", "no")), Variable("r", ("a", "b")))
@@ -302,6 +312,7 @@ CASES = (
     _numbers_as_labels(),
     _kinds_of_numbers(),
     _strange_numbers(),
+    _beyond_floats(),
     _no_label_fits(),
     _dirty("unknown, error", {"x": 3, "n": 2, "k": 2, "f": 1}),
     _dirty("unknown, drop", on_unknown="drop"),

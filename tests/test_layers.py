@@ -14,6 +14,7 @@ LAYERS = [
     ["errors", "version"],
     ["files"],
     ["domain"],
+    ["matching"],
     ["elimination"],
     ["graph"],
     ["crossings"],

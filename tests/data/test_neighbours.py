@@ -1,5 +1,10 @@
 """One person moves every table by at most the declared sensitivity, and some person moves it by exactly that."""
 
+import datetime
+import fractions
+import itertools
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -97,3 +102,36 @@ def test_one_person_cannot_count_twice_under_a_number_and_a_text(tmp_path):
     mixed = pd.DataFrame({"unit": [1, "1"], "x": ["a", "b"], "y": [0.0, 1.0]}, dtype=object)
     with pytest.raises(DataError, match="one kind"):
         open_source(mixed, STRUCTURE, unit="unit").counts(SETS)
+
+
+# values of every kind that a column without a type may hold; one of them must not change what the others mean
+BIG = 2**53 + 1
+KINDS = [
+    *(0, 1, BIG, 2**60 + 1, 2**64 - 1, 10**30, True, False, np.bool_(True), np.int8(1), np.uint64(2**63)),
+    *(0.0, 1.0, 0.1, 0.5, 2.0**53, 1e300, float("inf"), float("nan"), np.float32(0.1), np.float32(1), 1j),
+    *("1", "0.1", "true", "a", "", b"1", np.str_("a"), None, pd.NA, pd.NaT, (1,), [1], pa.scalar("a"), pa.scalar(1)),
+    *(Decimal("0.1"), Decimal(1), Decimal("1e30"), fractions.Fraction(1, 10), datetime.date(2020, 1, 1)),
+    *(datetime.datetime(2020, 1, 1), datetime.timedelta(1), pd.Timestamp("2020"), pd.Interval(0, 1), pd.Period("2020")),
+]
+LABELS = Variable("x", ("1", "0.1", "true", "a", "false", str(BIG), str(2**60 + 1), "0", "1e30"))
+CUTS = Variable("x", ("a", "1", "true"), cut_points=(0.1, 0.5))
+
+
+def mixed(values, variable, categorical=False):
+    column = pd.Series(values, dtype=object)
+    structure = Structure(Schema((variable,)), Dag(("x",), {}))
+    frame = pd.DataFrame({"x": column.astype("category") if categorical else column})
+    return open_source(frame, structure, on_unknown="drop").counts([("x",)])["x",]
+
+
+@pytest.mark.parametrize("variable", [LABELS, CUTS], ids=["labels", "cuts"])
+def test_what_one_record_holds_does_not_change_what_the_others_mean(variable):
+    alone = [mixed([value], variable) for value in KINDS]
+    assert sum(int(table.sum()) for table in alone) > 15
+    for (first, one), (second, other) in itertools.product(zip(KINDS, alone, strict=True), repeat=2):
+        np.testing.assert_array_equal(mixed([first, second], variable), one + other, err_msg=f"{first!r} {second!r}")
+
+
+def test_a_categorical_column_without_a_type_counts_value_by_value():
+    np.testing.assert_array_equal(mixed([0.1, True, True], LABELS, categorical=True), [0, 1, 2, 0, 0, 0, 0, 0, 0])
+    np.testing.assert_array_equal(mixed([True, True], LABELS, categorical=True), [0, 0, 2, 0, 0, 0, 0, 0, 0])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from dpbn.data.matching import matchings
 from dpbn.data.packing import MAX_TABLE_CELLS, MAX_TOTAL_CELLS, check_sizes
 from dpbn.data.rows import Progress, Reader, Reading, RowSource
 from dpbn.data.sealed import sealed
 from dpbn.errors import InputError
+from dpbn.matching import matchings
 from dpbn.network import Structure
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpbn.data.matching import Matching
 from dpbn.domain import Schema
 from dpbn.errors import DataError
+from dpbn.matching import Matching
 
 Codes = NDArray[np.unsignedinteger]
 
@@ -156,7 +156,7 @@ def _encode_floats(array: pa.Array, matching: Matching, out: Codes) -> None:
     if matching.cuts is not None:
         out[:] = np.searchsorted(matching.cuts, values, side="right")
     else:
-        labels = sorted((float(number), code) for number, code in matching.numbers.items())
+        labels = sorted(matching.floats.items())
         numbers = np.array([number for number, _ in labels])
         out[:] = mark
         if labels:

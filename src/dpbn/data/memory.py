@@ -1,14 +1,12 @@
-"""Tables already in memory: pandas, polars, pyarrow, and plain state codes."""
+"""Tables already in memory: pandas, polars, pyarrow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dpbn.data.rows import Block
 
@@ -53,10 +51,20 @@ class _Columns(dict[str, Any]):
 
 
 def _from_pandas(series: pandas.Series) -> Any:
+    """An Arrow array where pandas knows the type of all values, else the values as they stand.
+
+    Arrow would choose one type for all values of a column without one: a single 0.5 would turn every True into 1.0.
+    What one record holds must not change what the others mean.
+    """
+    from pandas.api.types import infer_dtype, is_object_dtype
+
+    distinct = getattr(series.dtype, "categories", series)
+    if is_object_dtype(distinct.dtype) and infer_dtype(distinct, skipna=True) != "string":
+        return series.to_numpy(dtype=object)
     try:
         return pa.array(series, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        return series.to_numpy(dtype=object)  # values of several kinds in one column
+        return series.to_numpy(dtype=object)
 
 
 class PolarsReader:
@@ -89,23 +97,3 @@ class PolarsLazyReader:
         for frame in self._query.select(list(names)).collect_batches(chunk_size=1 << 17, maintain_order=True):
             for block in PolarsReader(frame).blocks(names):
                 yield replace(block, share=None)
-
-
-class CodesReader:
-    """Columns of state codes, as `dpbn.sampling.sample_codes` makes them: dictionary columns without copying."""
-
-    in_memory = True
-
-    def __init__(self, states: Mapping[str, Sequence[str]], codes: Mapping[str, NDArray[np.integer]]):
-        self._states, self._codes = states, codes
-
-    @property
-    def columns(self) -> Sequence[str]:
-        return list(self._codes)
-
-    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        columns = {
-            name: pa.DictionaryArray.from_arrays(pa.array(self._codes[name]), pa.array(list(self._states[name])))
-            for name in names
-        }
-        yield Block(len(columns[names[0]]) if names else 0, columns)

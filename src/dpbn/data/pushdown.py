@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.data.encode import wrong_type
-from dpbn.data.matching import Matching
 from dpbn.data.packing import Group, Names, Table, checked_sets, pack, spread
 from dpbn.data.rows import Progress, Reading
 from dpbn.data.sealed import sealed
 from dpbn.errors import DataError, MissingExtraError, PrivacyError
+from dpbn.matching import Matching
 
 GROUP_CELLS = 1 << 14  # a scan costs more than cells do: larger groups than in memory
 _UNIT, _PLACE, _RANK, _ROWS, _GROUP = "dpbn_unit", "dpbn_place", "dpbn_rank", "dpbn_rows", "dpbn_group"
@@ -177,7 +177,7 @@ class _Key:
             return _only(column, [column.is_in(wanted)] if wanted else [])
         number = column.cast(nw.Float64)
         if self.matching.cuts is None:
-            wanted = [float(label) for label in self._meaning]
+            wanted = list(self.matching.floats)
             return _only(number, [number.is_in(wanted)] if wanted else [])
         known = ~column.is_null()
         if self._kind.is_float():

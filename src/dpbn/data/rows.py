@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from dpbn.data.encode import Codes, code_dtype, encode, unknown_mark
 from dpbn.data.kernel import Tally
-from dpbn.data.matching import Matching
 from dpbn.data.packing import Names, Table, checked_sets, pack, spread
 from dpbn.data.sealed import sealed
 from dpbn.data.units import UnitBound
 from dpbn.domain import Schema
 from dpbn.errors import DataError
+from dpbn.matching import Matching
 
 SMALL = 1 << 26  # bytes of codes that are kept of a table on disk, so that a second pass need not read it again
 Progress = Callable[[float | None], None]  # told how much of a pass is done, 0 to 1; None if that is unknown

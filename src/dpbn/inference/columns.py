@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Variable
 from dpbn.errors import QueryError
+from dpbn.matching import Matching
 
 MISSING = -1
 
@@ -72,42 +73,19 @@ def _absent(value: Any) -> bool:
 def _mapped(codes: NDArray[np.int64], distinct: list[Any], variable: Variable) -> NDArray[np.int64]:
     lookup = np.full(len(distinct) + 1, MISSING, dtype=np.int64)  # the last entry answers code -1
     used = np.bincount(codes + 1, minlength=len(distinct) + 1)[1:] > 0
+    rule = Matching(variable, None)
     for index, value in enumerate(distinct):
         if used[index] and not _absent(value):  # categories may declare labels that no row holds
-            lookup[index] = code_of(value, variable)
+            lookup[index] = _code(value, rule)
     return lookup[codes]
 
 
-def code_of(value: Any, variable: Variable) -> int:
-    """Text equals a label; a number falls into its interval, or equals a label's number; True matches 'true'.
-
-    Text that is no label is taken as the number or truth it spells: fields of a CSV file have no type.
-    """
-    if isinstance(value, str) and value in variable.states:
-        return variable.states.index(value)
-    received, value = value, _spelled(value) if isinstance(value, str) else value
-    if isinstance(value, (bool, np.bool_)):
-        for code, label in enumerate(variable.states):
-            if label.lower() == str(bool(value)).lower():
-                return code
-    elif isinstance(value, (int, float, np.integer, np.floating)):
-        if variable.cut_points is not None:
-            return int(np.searchsorted(np.array(variable.cut_points), float(value), side="right"))
-        for code, label in enumerate(variable.states):
-            if _number(label) == value:
-                return code
-    raise QueryError(f"state of {variable.name!r} must be one of {list(variable.states)}, got {received!r}")
-
-
-def _spelled(text: str) -> float | bool | None:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    number = _number(text)
-    return None if number is None or math.isnan(number) else number
-
-
-def _number(label: str) -> float | None:
-    try:
-        return float(label)
-    except ValueError:
-        return None
+def _code(value: Any, rule: Matching) -> int:
+    """By the rule that learned; text that is no label is taken for what it spells, as fields of a CSV file are."""
+    code = rule.code(value)
+    if code is None and isinstance(value, str):
+        code = rule.written(value)
+    if code is None:
+        variable = rule.variable
+        raise QueryError(f"state of {variable.name!r} must be one of {list(variable.states)}, got {value!r}")
+    return code

@@ -71,6 +71,12 @@ class Matching:
         return found
 
     @cached_property
+    def floats(self) -> Mapping[float, int]:
+        """The labels that a floating-point number can equal: no float is 9007199254740993."""
+        near = ((number, _as_float(number), code) for number, code in self.numbers.items())
+        return {rounded: code for number, rounded, code in near if rounded == number}
+
+    @cached_property
     def booleans(self) -> Mapping[bool, int]:
         found: dict[bool, int] = {}
         for code, state in enumerate(self.variable.states):
