@@ -9,6 +9,7 @@ is the position of a state. Every call of `fit` spends epsilon again: cross-vali
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dpbn.formats import load_structure
 from dpbn.graph import Dag
 from dpbn.inference import Inference
 from dpbn.learning import learn
+from dpbn.matching import Matching
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.noise import InsecureNoise
 
@@ -88,6 +90,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
     def fit(self, X: Any, y: Any) -> DPBayesianNetworkClassifier:
         """Learn the network from rows X with the target's values y; spends epsilon."""
         X = self._checked(X, reset=True, y=y)
+        values = y if _flat(y) else column_or_1d(y).tolist()
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         if len(y) != len(X):
@@ -98,7 +101,9 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             self.structure_, self.target_ = self._declared()
             self.classes_ = _classes(self.structure_.schema[self.target_], y)
         table = self._table(X, to_learn=True)
-        table[self.structure_.schema[self.target_].source_column] = self._labels_of(y)
+        table[self.structure_.schema[self.target_].source_column] = self._labels_of(
+            y.tolist() if values is None else values
+        )
         options: dict[str, Any] = {} if self.method is None else {"method": self.method}
         if self.ledger is not None:
             from dpbn.privacy.ledger import Ledger
@@ -109,7 +114,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         import pandas
 
         self.release_ = learn(
-            pandas.DataFrame(table),
+            pandas.DataFrame(table, dtype=object),  # no type that all values of a column suggest
             self.structure_,
             self.epsilon,
             self.delta,
@@ -138,6 +143,8 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
 
     def _checked(self, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
         """X as a two-dimensional array; numbers only where there is no structure to give labels meaning."""
+        if self.structure is not None and isinstance(X, (list, tuple)):
+            X = np.array(X, dtype=object)  # numpy would make all values text for the sake of one
         if self.structure is None:
             kept = validate_data(self, X, reset=reset, dtype=np.float64, y=y)
         else:
@@ -167,11 +174,12 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         structure.schema.position(self.target)
         return structure, self.target
 
-    def _labels_of(self, y: NDArray[Any]) -> list[Any]:
-        """y as labels of the target; values that are no class stay what they are, for the policy to judge."""
-        states = self.structure_.states(self.target_)
-        label = dict(zip(self.classes_.tolist(), states, strict=True))
-        return [label.get(value, str(value)) for value in y.tolist()]
+    def _labels_of(self, y: Sequence[Any]) -> list[str | None]:
+        """y as labels of the target, value by value; None where a value is no class, for the policy to judge."""
+        if self.structure is None:
+            label = dict(zip(self.classes_.tolist(), self.structure_.states(self.target_), strict=True))
+            return [label.get(value) for value in y]
+        return _column(self.structure_.schema[self.target_], y)
 
     def _table(self, X: Any, *, to_learn: bool) -> dict[str, list[Any]]:
         """Columns by the name that learn() or Inference looks for, values as labels (or raw numbers to be cut)."""
@@ -192,29 +200,47 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         columns = {}
         for variable, place in zip(others, places, strict=True):
             name = variable.source_column if to_learn else variable.name
-            columns[name] = _column(variable, X[:, place])
+            columns[name] = _column(variable, X[:, place].tolist())
         return columns
 
 
-def _column(variable: Variable, values: NDArray[Any]) -> list[Any]:
+def _flat(values: Any) -> bool:
+    """A list of single values: numpy would give all of them the type of a few."""
+    return isinstance(values, (list, tuple)) and not any(isinstance(v, (list, tuple, np.ndarray)) for v in values)
+
+
+def _column(variable: Variable, values: Sequence[Any]) -> list[Any]:
     """Values as labels; numbers that are to be cut stay numbers, for the variable's own rule."""
-    if variable.cut_points is not None:
-        return [None if np.isnan(number) else number for number in values.astype(np.float64).tolist()]
-    known = {value: _label(variable, value) for value in {*values.tolist()}}
-    return [known[value] for value in values.tolist()]
+    rule = Matching(variable, None)
+    known: dict[tuple[type, Any], Any] = {}
+    result = []
+    for value in values:
+        key = (type(value), value)  # True is not 1
+        if key not in known:
+            known[key] = _label(rule, value)
+        result.append(known[key])
+    return result
 
 
-def _label(variable: Variable, value: Any) -> str | None:
-    """The label a value stands for; None if it is missing; the value as text if it stands for none."""
+def _label(rule: Matching, value: Any) -> Any:
+    """What a value stands for: a label, or a number to be cut; None if missing; itself as text if it is neither."""
+    variable = rule.variable
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    if isinstance(value, (bool, int, float)) and str(value) not in variable.states:
-        whole = float(value).is_integer()
-        if whole and str(int(value)) in variable.states:
-            return str(int(value))
-        if whole and not _numeric(variable) and 0 <= value < variable.size:
-            return variable.states[int(value)]
-    return str(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number and variable.cut_points is not None:
+        return value
+    code = rule.code(value)
+    if code is None and isinstance(value, str):
+        code = rule.written(value)
+    if (
+        code is None
+        and isinstance(value, (bool, int, float))
+        and not _numeric(variable)
+        and variable.cut_points is None
+    ):
+        code = next((place for place in range(variable.size) if place == value), None)
+    return str(value) if code is None else variable.states[code]
 
 
 def _numeric(variable: Variable) -> bool:

@@ -5,6 +5,7 @@ import pandas
 import pytest
 
 import dpbn
+from dpbn import Dag, Schema, Structure, Variable
 from dpbn.errors import DataError, InputError, PrivacyError
 
 sklearn = pytest.importorskip("sklearn")
@@ -126,3 +127,43 @@ def test_in_a_pipeline(child):
     rename = FunctionTransformer(lambda frame: pandas.DataFrame(frame))
     model = make_pipeline(rename, DPBayesianNetworkClassifier("child", "Disease", 5.0, method="uniform")).fit(X, y)
     assert model.predict(X[:5]).shape == (5,)
+
+
+AGES = Structure(
+    Schema((Variable("sick", ("no", "yes")), Variable("age", ("young", "old"), cut_points=(50.0,)))),
+    Dag(("sick", "age"), {"age": ("sick",)}),
+)
+
+
+def counted(X, y, structure=AGES, target="sick", **options):
+    """Records that were counted, by class: next to no noise."""
+    model = DPBayesianNetworkClassifier(structure, target, 1e9, method="uniform", on_unknown="drop", **options)
+    found = next(m for m in model.fit(X, y).release_.measurements if set(m.names) == {target})
+    return found.values.tolist()
+
+
+def test_a_value_that_is_no_number_is_dropped_and_never_quoted():
+    rows = pandas.DataFrame({"age": pandas.Series([1, 99, "secret", 10**400, "70", 7], dtype=object)})
+    sick = np.array(["no", "yes", "no", "yes", "yes", "no"], dtype=object)
+    assert counted(rows, sick) == [2, 3]
+    with pytest.raises(DataError, match="'age': 1, of 6") as refused:
+        DPBayesianNetworkClassifier(AGES, "sick").fit(rows, sick)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_value_that_is_no_class_is_not_taken_for_the_place_of_one():
+    rows, y = np.zeros((400, 1)), np.array([10, 20, *[0] * 398])
+    assert counted(rows, y, None, "target", classes=[10, 20], bins=2) == [1, 1]
+    with pytest.raises(DataError, match="'target': 398"):
+        DPBayesianNetworkClassifier(classes=[10, 20], bins=2).fit(rows, y)
+
+
+def test_one_record_does_not_change_what_the_others_mean():
+    flags = Structure(
+        Schema((Variable("sick", ("no", "yes")), Variable("f", ("True", "False")))), Dag(("sick", "f"), {})
+    )
+    for strange in (True, "?", 0.5, None, 10**400):
+        rows, y = [[1]] * 6, [0, 1, 1, 0, 1, 1]
+        assert counted(rows, y, flags) == [2, 4]
+        with_one = counted([[strange], *rows], ["no", *y], flags)
+        assert np.abs(np.array(with_one) - [2, 4]).sum() <= 1, strange
