@@ -215,16 +215,11 @@ def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, prove
     if any(not math.isfinite(m.loss) or m.loss < 0 for m in measurements):
         raise PrivacyError("the loss of every measurement must be finite and >= 0")
     direct = [m.loss for m in measurements if m.sampling is None and not m.ladder and m.together is None]
-    together = _joint_losses(measurements)
+    together, ladders = _joint_losses(measurements), _ladder_losses(measurements)
     groups: dict[Sampling, list[float]] = {}
-    ladders: dict[str, float] = {}
     for m in measurements:
-        if m.sampling is not None and m.ladder:
-            raise PrivacyError("a gradual release on a sample is not accounted for")
         if m.sampling is not None:
             groups.setdefault(m.sampling, []).append(m.loss)
-        elif m.ladder:
-            ladders[m.ladder] = max(m.loss, ladders.get(m.ladder, 0.0))
     kinds = {m.mechanism for m in measurements}
     if kinds.intersection(AT_ONCE):
         if groups or ladders or together or len(kinds) > 1:
@@ -235,7 +230,21 @@ def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, prove
         laws = [(m.scale, m.draws) for m in measurements]
         return summed_epsilon(laws, math.ceil(min(touched, 3.0)), delta, proved=proved)
     shared = [accounting.amplified(accounting.add_up(losses), s.rate) for s, losses in groups.items()]
-    return accounting.add_up([*direct, *shared, *ladders.values(), *together])
+    return accounting.add_up([*direct, *shared, *ladders, *together])
+
+
+def _ladder_losses(measurements: Sequence[Measurement]) -> list[float]:
+    """What each gradual release costs, its finest level: refused unless its levels are of one table."""
+    ladders: dict[str, list[Measurement]] = {}
+    for m in measurements:
+        if m.ladder and (m.sampling is not None or m.mechanism != "laplace"):
+            raise PrivacyError("a gradual release must have Laplace noise on all records, not on a sample")
+        if m.ladder:
+            ladders.setdefault(m.ladder, []).append(m)
+    for found in ladders.values():
+        if len({m.names for m in found}) > 1 or len({m.scale for m in found}) < len(found):
+            raise PrivacyError("levels of a gradual release must be one table at different scales")
+    return [max(m.loss for m in found) for found in ladders.values()]
 
 
 def _joint_losses(measurements: Sequence[Measurement]) -> list[float]:

@@ -152,3 +152,26 @@ def test_privacy_maps_never_charge_less_than_the_exact_cost(scale, mechanism, ne
     l2_exact = sensitivity.l2_squared / (2 * Fraction(scale) ** 2)
     assert loss >= (sensitivity.l1 / Fraction(scale) if mechanism == "laplace" else l2_exact)
     assert math.isfinite(loss)
+
+
+@pytest.mark.parametrize("name", ["uniform", "stages"])
+def test_tables_cannot_be_called_levels_of_one_gradual_release(name, tmp_path):
+    """Then all of them would cost what one does."""
+
+    def one_ladder(document):
+        for measurement in document["measurements"]:
+            measurement["ladder"] = "1/0"
+        document["guarantee"]["epsilon"] = max(m["loss"] for m in document["measurements"])
+
+    with pytest.raises(FormatError, match="one table at different scales"):
+        dpbn.load_release(edited(name, tmp_path, one_ladder))
+
+
+def test_a_table_shown_twice_is_not_two_levels(tmp_path):
+    def twice(document):
+        document["measurements"] += [dict(document["measurements"][0]) for _ in range(2)]
+        for measurement in document["measurements"][-2:]:
+            measurement["ladder"] = "9/0"
+
+    with pytest.raises(FormatError, match="one table at different scales"):
+        dpbn.load_release(edited("uniform", tmp_path, twice))
