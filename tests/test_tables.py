@@ -1,9 +1,12 @@
 """Public tables: formula-safe CSV, Parquet, and refusals."""
 
+import numpy as np
 import pandas
 import pytest
 
-from dpbn.errors import InputError
+import dpbn
+from dpbn import Dag, Schema, Structure, Variable
+from dpbn.errors import DpbnError, InputError
 from dpbn.tables import read_table, write_table
 
 
@@ -27,3 +30,35 @@ def test_other_extensions_are_refused(tmp_path):
         write_table({"a": [1]}, tmp_path / "t.pickle")
     with pytest.raises(InputError):
         read_table(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("a,b,c\n1,2,3,\n1,2,3,\n", "as the header, 3, got one with 4"),
+        ("a,b\n1\n", "as the header, 2, got one with 1"),
+        ("a,a\n1,2\n", "different names"),
+        ("", "readable table"),
+    ],
+)
+def test_a_csv_file_that_would_shift_or_lose_columns_is_refused(text, told, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DpbnError, match=told):
+        read_table(tmp_path / "t.csv")
+
+
+def test_an_empty_line_of_a_single_column_is_a_missing_value(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n85\n\n110\n")
+    assert read_table(tmp_path / "t.csv")["a"].isna().tolist() == [False, True, False]
+
+
+def test_states_that_look_like_formulas_survive_a_csv_file(tmp_path):
+    """Written after an apostrophe, and understood again by whoever learns from the file or predicts."""
+    strip = Variable("strip", ("-", "+", "++", "=1"))
+    structure = Structure(Schema((strip, Variable("y", ("no", "yes")))), Dag(("strip", "y"), {"y": ("strip",)}))
+    frame = pandas.DataFrame({"strip": ["-", "++", "=1", "+"], "y": ["yes"] * 4})
+    path = write_table(frame, tmp_path / "t.csv")
+    release = dpbn.learn(path, structure, method="exact")
+    np.testing.assert_allclose(release.network.cpt("strip"), [0.25] * 4)
+    asked = dpbn.Inference(release).predict_proba(read_table(path)[["strip"]], "y")
+    assert asked.shape == (4, 2)

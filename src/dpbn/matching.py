@@ -29,6 +29,7 @@ _WHOLE = re.compile(r"[+-]?\d+")
 
 _LONGEST_NUMBER = 1000  # Python refuses to read integers of several thousand digits; longer text is text
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run it: in CSV files after an apostrophe
 POLICIES = ("error", "drop", "catch_all")
 
 
@@ -107,8 +108,10 @@ class Matching:
         number = float(plain) if numeric else None
         if number is not None and self.cuts is not None:
             return self.code(number)
-        if field in self.texts:
-            return self.texts[field]
+        guarded = field.startswith("'") and field[1:].startswith(FORMULA_STARTS)
+        for label in (field, field[1:]) if guarded else (field,):
+            if label in self.texts:
+                return self.texts[label]
         if number is not None:
             return self.code(int(plain) if _WHOLE.fullmatch(plain) else number)
         if field.lower() in ("true", "false"):

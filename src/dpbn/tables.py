@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpbn.errors import FormatError, InputError
+from dpbn.errors import DpbnError, FormatError, InputError
 from dpbn.files import write_atomically
+from dpbn.matching import FORMULA_STARTS
 
 if TYPE_CHECKING:
     import pandas
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_table(table: pandas.DataFrame | Mapping[str, Any], path: str | Path) -> Path:
@@ -58,7 +58,34 @@ def read_table(path: str | Path) -> pandas.DataFrame:
         if path.suffix == ".parquet":
             return pandas.read_parquet(path)
         if path.suffix == ".csv":
-            return pandas.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+            return _read_csv(path)
+    except DpbnError:
+        raise
     except (ValueError, OSError) as error:
-        raise FormatError(f"must be a readable table: {type(error).__name__}", source=str(path)) from None
+        raise FormatError(f"must be a readable table: {_reason(error)}", source=str(path)) from None
     raise InputError(f"a table must end in .csv or .parquet, got {path.name!r}")
+
+
+def _read_csv(path: Path) -> pandas.DataFrame:
+    """Lines of another length are refused: pandas would take their first fields for an index and shift the others."""
+    from pyarrow import csv, string
+
+    with csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True)) as opened:
+        names = opened.schema.names
+    if len(set(names)) < len(names):
+        raise InputError(f"columns of {path.name!r} must have different names, got {names[:10]}")
+    alone = len(names) == 1  # in a single column an empty line is a missing value
+    table = csv.read_csv(
+        path,
+        parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=not alone),
+        convert_options=csv.ConvertOptions(
+            column_types=dict.fromkeys(names, string()), null_values=[""], strings_can_be_null=True
+        ),
+    )
+    return table.to_pandas()
+
+
+def _reason(error: Exception) -> str:
+    if fields := re.search(r"Expected (\d+) columns, got (\d+)", str(error)):
+        return f"lines must have as many fields as the header, {fields[1]}, got one with {fields[2]}"
+    return "its text must be UTF-8" if isinstance(error, UnicodeDecodeError) else type(error).__name__

@@ -344,3 +344,14 @@ def test_learn_charges_before_noise_and_names_the_release(path):
     with pytest.raises(PrivacyError):
         dpbn.learn(rows, network, method="uniform", noise=dpbn.InsecureNoise(0), ledger=ledger, dataset="ward")
     assert ledger.remaining("ward").epsilon == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("cap", [("1e400", 0), (10**400, 0), (1e12, 0), (1, 1), (1, 5)])
+def test_a_cap_must_be_one_that_can_be_shown_and_mean_something(path, cap):
+    ledger = Ledger(path)
+    with pytest.raises(BudgetError, match="cap must be"):
+        ledger.open_dataset("ward", *cap)
+    ledger.open_dataset("ward", 1)
+    with pytest.raises(BudgetError, match="cap must be"):
+        ledger.raise_cap("ward", *cap)
+    assert ledger.verify() == 1

@@ -62,14 +62,25 @@ def test_torn_and_flipped_files_are_refused_or_still_true(tmp_path):
     assert refused > 60
 
 
-def test_a_lost_write_ahead_file_is_a_roll_back_and_is_told(tmp_path):
-    path = tmp_path / "budget.db"
-    ledger = Ledger(path)
+def test_a_copy_of_the_file_alone_knows_all_that_was_spent(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.open_dataset("ward", 100)
+    for _ in range(3):
+        ledger.charge("ward", 1)
+        copy = tmp_path / "copy.db"  # made while the ledger is open, without budget.db-wal and without the anchor
+        shutil.copy(tmp_path / "budget.db", copy)
+        assert Ledger(copy, anchor=False).remaining("ward").epsilon == ledger.remaining("ward").epsilon
+
+
+def test_a_lost_write_ahead_file_is_a_roll_back_and_is_told(tmp_path, monkeypatch):
+    """Where a reader kept entries from being moved into the file."""
+    monkeypatch.setattr(Ledger, "_move_into_file", lambda self: None)
+    ledger = Ledger(tmp_path / "budget.db")
     ledger.open_dataset("ward", 100)
     ledger.charge("ward", 1)
     copy = tmp_path / "copy"
     copy.mkdir()
-    for name in ("budget.db", "budget.db.head"):  # a copy made while it is open, without budget.db-wal
+    for name in ("budget.db", "budget.db.head"):
         shutil.copy(tmp_path / name, copy / name)
     with pytest.raises(LedgerCorruptError):
         Ledger(copy / "budget.db")

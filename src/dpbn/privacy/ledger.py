@@ -17,7 +17,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -40,6 +40,7 @@ from dpbn.privacy.chain import (
     read_entry,
 )
 
+LARGEST_CAP = 10**9  # of epsilon; far beyond what protects anyone
 _WAIT_SECONDS = 120.0
 _TABLE = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -73,7 +74,7 @@ class Ledger:
 
     def open_dataset(self, name: str, epsilon: Amount, delta: Amount = 0) -> Entry:
         """Give a dataset its cap. The same cap again changes nothing; another one is refused: see `raise_cap`."""
-        cap = Balance(exact_amount("epsilon", epsilon), exact_amount("delta", delta, zero=True))
+        cap = _cap(epsilon, delta)
         _text("dataset", name)
 
         def append(connection: sqlite3.Connection) -> Entry:
@@ -92,7 +93,8 @@ class Ledger:
 
     def raise_cap(self, name: str, epsilon: Amount, delta: Amount = 0) -> Entry:
         """Set a higher cap, on purpose and on record. A cap never falls."""
-        new_epsilon, new_delta = exact_amount("epsilon", epsilon), exact_amount("delta", delta, zero=True)
+        new = _cap(epsilon, delta)
+        new_epsilon, new_delta = new.cap_epsilon, new.cap_delta
 
         def append(connection: sqlite3.Connection) -> Entry:
             now = self._balance(connection, name)
@@ -211,6 +213,7 @@ class Ledger:
             # committed: from here on nothing may undo it, and a failing anchor must not hide the charge
             self._remember((entry.id, entry.hash))
             self._write_anchor()
+            self._move_into_file()
         return entry
 
     def _append(self, connection: sqlite3.Connection, dataset: str, kind: str, body: dict[str, Any]) -> Entry:
@@ -266,6 +269,11 @@ class Ledger:
         except (OSError, InputError):
             return  # an older anchor is still true, only weaker
 
+    def _move_into_file(self) -> None:
+        """Out of the write-ahead file, as far as no reader is in the way: a copy of the file alone must know it all."""
+        with suppress(sqlite3.Error):
+            self._connection().execute("PRAGMA wal_checkpoint(PASSIVE)")
+
     def _connection(self) -> sqlite3.Connection:
         """One connection per thread and process: SQLite's must not cross a fork."""
         if getattr(self._local, "owner", None) != os.getpid():
@@ -293,6 +301,15 @@ class Ledger:
         if getattr(self._local, "owner", None) == os.getpid():
             self._local.connection.close()
         self._local.owner = self._local.connection = None
+
+
+def _cap(epsilon: Amount, delta: Amount) -> Balance:
+    cap = Balance(exact_amount("epsilon", epsilon), exact_amount("delta", delta, zero=True))
+    if cap.cap_epsilon > LARGEST_CAP:
+        raise BudgetError(f"the epsilon of a cap must be at most {LARGEST_CAP:g}, got more")
+    if cap.cap_delta >= 1:
+        raise BudgetError(f"the delta of a cap must be below 1, got {float(cap.cap_delta):g}")
+    return cap
 
 
 def _text(subject: str, value: str) -> None:
