@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 import dpbn
+from dpbn.audit.subjects import independent
 from dpbn.domain import Schema, Variable
-from dpbn.errors import BudgetError, DataError, FormatError, InputError, PrivacyError, TooLargeError
+from dpbn.errors import BudgetError, DataError, DpbnError, FormatError, InputError, PrivacyError, TooLargeError
 from dpbn.graph import Dag
 from dpbn.network import Structure
 from dpbn.privacy.ledger import Ledger
@@ -191,3 +192,38 @@ def test_sizes_are_refused_before_anything_is_planned(method, parents):
     for prior in (None, 1.0):
         with pytest.raises(TooLargeError):
             dpbn.learn(pd.DataFrame(), structure, method=method, prior=prior)
+
+
+def test_a_structure_may_be_a_name_a_file_or_a_release(tmp_path):
+    rows = dpbn.load_network("asia").sample(200, seed=0)
+    first = dpbn.learn(rows, "asia", 1.0)
+    dpbn.write_network(first, tmp_path / "asia.bif")
+    assert dpbn.learn(rows, first, 1.0).structure == first.structure
+    assert dpbn.learn(rows, str(tmp_path / "asia.bif"), 1.0).structure.nodes == first.structure.nodes
+    assert dpbn.plan("asia", simulations=1).tables
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"structure": 3},
+        {"structure": "asai"},
+        {"ledger": "b.db", "dataset": "w"},
+        {"noise": 7},
+        {"public_cpts": [1]},
+        {"workload": 3},
+        {"epsilon": 10**400},
+    ],
+    ids=str,
+)
+def test_arguments_of_the_wrong_kind_are_refused(arguments):
+    rows = dpbn.load_network("asia").sample(10, seed=0)
+    with pytest.raises(DpbnError):
+        dpbn.learn(rows, **({"structure": "asia"} | arguments))
+
+
+def test_gaussian_allocations_are_in_epsilon():
+    structure, rows = independent(4)[:2]
+    release = dpbn.learn(rows, structure, 1.0, 0.1)
+    assert {m.mechanism for m in release.measurements} == {"gaussian"}
+    assert sum(release.allocation.values()) == pytest.approx(release.guarantee.epsilon)

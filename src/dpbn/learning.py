@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpbn.data import open_source
 from dpbn.errors import BudgetError, InputError, PrivacyError
+from dpbn.formats import load_structure
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
 from dpbn.measure import AT_ONCE, Curator, total_loss
@@ -34,7 +35,7 @@ LARGEST_PRIOR = 1e100  # sums of more would leave the range of floats
 
 def learn(
     data: Any,
-    structure: Structure | BayesianNetwork,
+    structure: Structure | BayesianNetwork | str,
     epsilon: float = 1.0,
     delta: float = 0.0,
     *,
@@ -60,16 +61,22 @@ def learn(
     table is done (0 to 1, None if unknown): it follows the table, show it to the custodian only. `options` are
     the method's own.
     """
-    structure = structure.structure if isinstance(structure, BayesianNetwork) else structure
+    structure = load_structure(structure)
     check_cells(structure)
     workload = None if workload is None else checked_workload(structure, workload)
     learner = None if method == "exact" and not options else learner_of(method, options, delta, workload)
     budget = Budget(epsilon, delta)
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
+    if not isinstance(public_cpts, Mapping | None):
+        raise InputError(f"public_cpts must map nodes to tables, got {type(public_cpts).__name__}")
     public = {node: checked_cpt(structure, node, cpt) for node, cpt in (public_cpts or {}).items()}
     priors = dirichlet_prior(structure, prior)
     _check_options(options)
-    noise = noise or SecureNoise()
+    noise = SecureNoise() if noise is None else noise
+    if not hasattr(noise, "laplace"):
+        raise InputError(f"noise must be SecureNoise() or InsecureNoise(seed), got {type(noise).__name__}")
+    if ledger is not None and not hasattr(ledger, "charge"):
+        raise InputError(f"ledger must be a dpbn.Ledger, got {type(ledger).__name__}")
     private = type(noise) is SecureNoise and method != "exact"  # a claim by other noise is not trusted
     if unit is None and max_contributions != 1:
         raise InputError(

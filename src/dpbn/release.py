@@ -168,8 +168,9 @@ def _measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
 def from_dict(document: Any) -> Release:
     """A release from plain JSON values; FormatError if anything is missing, wrong or inconsistent."""
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != VERSION:
-        found = document.get("format") if isinstance(document, dict) else type(document).__name__
-        raise FormatError(f"a release file must say format {FORMAT!r}, version {VERSION}, got {found!r:.40}")
+        is_dict = isinstance(document, dict)
+        found = (document.get("format"), document.get("version")) if is_dict else type(document).__name__
+        raise FormatError(f"a release file must say format {FORMAT!r}, version {VERSION}, got {found!r:.60}")
     try:
         network = project_json.network_from_dict(document["network"])
         release = Release(

@@ -48,7 +48,10 @@ Workload = tuple[Query, ...]
 
 def checked_workload(structure: Structure, queries: Iterable[Query]) -> Workload:
     """`queries` as a tuple, or an error naming what the structure does not know."""
-    workload = tuple(queries)
+    try:
+        workload = tuple(queries)
+    except TypeError:
+        raise QueryError(f"a workload must be a list of queries, got {type(queries).__name__}") from None
     for query in workload:
         if not isinstance(query, Query):
             raise QueryError(f"a workload must hold queries, got {type(query).__name__}")
@@ -65,7 +68,9 @@ def read_workload(path: str | Path, structure: Structure) -> Workload:
     """A JSON list of {"variables": [...], "evidence": {...}} as a checked workload."""
     try:
         entries = json.loads(read_text(path))
-        queries = [Query(tuple(entry["variables"]), dict(entry.get("evidence", {}))) for entry in entries]
+        if not isinstance(entries, list) or any(set(entry) - {"variables", "evidence"} for entry in entries):
+            raise TypeError
+        queries = [Query(entry["variables"], dict(entry.get("evidence", {}))) for entry in entries]
     except json.JSONDecodeError as error:
         reason = f"a workload must be JSON: {error.msg}"
         raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None
@@ -73,6 +78,6 @@ def read_workload(path: str | Path, structure: Structure) -> Workload:
         if isinstance(error, QueryError):
             raise
         raise FormatError(
-            'a workload must be a list of {"variables": [...], "evidence": {...}}', source=str(path)
+            'a workload must be a list of {"variables": [...], "evidence": {...}} and nothing else', source=str(path)
         ) from None
     return checked_workload(structure, queries)

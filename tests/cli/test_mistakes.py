@@ -211,3 +211,98 @@ def test_shell_completion():
             [sys.executable, "-m", "dpbn"], capture_output=True, text=True, env={**asked, **typed}, check=False
         )
         assert expected in found.stdout.splitlines()
+
+
+def test_an_output_must_not_be_an_input(run, patients, release, tmp_path):
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    run("convert", release, release).refused("must not be a file that the command reads")
+    run("convert", "asia", release).refused("must not be a release")
+    run("sample", "asia", "-n", 5, "-o", release).refused("must not be a release")
+    run("predict", "asia", patients, "lung", "-o", patients).refused("must not be a file that the command reads")
+    run("predict", "asia", f"{tmp_path}/../{tmp_path.name}/{patients.name}", "lung", "-o", patients).refused("reads")
+    run("learn", patients, "asia", *LEARN[:4], "-o", patients, "--overwrite", "-y").refused("must not be a file")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_a_release_does_not_replace_the_ledger_that_pays_for_it(run, patients):
+    run("ledger", "open", "b.json", "ward", "--epsilon", 3)
+    charged = ["-e", 1, "--overwrite", "--ledger", "b.json", "--dataset", "ward", "-y"]
+    for place in ("b.json", "b.json.head"):
+        run("learn", patients, "asia", "-o", place, *charged).refused("must not be a file that the command reads")
+    run("convert", "asia", "b.json").refused("must not be a ledger")
+    assert float(dpbn.Ledger("b.json").remaining("ward").epsilon) == 3
+
+
+@pytest.mark.parametrize("name", ["r.bif", "r.json.gz", "r", "asia", "r.xlsx"])
+def test_a_release_has_a_name_that_it_can_be_opened_by(run, patients, name, tmp_path):
+    run("learn", patients, "asia", "-e", 1, "-y", "-o", name).refused("must end in .json", repr(name))
+    assert not (tmp_path / name).exists()
+
+
+def test_a_schema_edited_by_hand_is_not_replaced(run, tmp_path):
+    assert run("inspect", "--schema-from", "asia", "-o", "s.toml").code == 0
+    (tmp_path / "s.toml").write_text("edited")
+    run("inspect", "--schema-from", "asia", "-o", "s.toml").refused("must not exist yet")
+    assert (tmp_path / "s.toml").read_text() == "edited"
+    assert run("inspect", "--schema-from", "asia", "-o", "s.toml", "--overwrite").code == 0
+
+
+def test_zero_is_a_number(run, patients):
+    run("learn", patients, "asia", *LEARN, "--max-contributions", 0).refused("max_contributions", "got 0")
+    assert run("reproduce", "--runs", 0).code == 2
+    assert run("evaluate", "--processes", 0).code == 2
+
+
+def test_options_of_the_command_are_no_options_of_the_method(run, patients):
+    wrong = run("learn", patients, "asia", *LEARN, "--option", "epsilon=5")
+    assert wrong.code == 2 and "'epsilon'" in wrong.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"variables": ["lung"], "evidense": {"smoke": "yes"}}]',
+        '[{"variables": ["lung"], "weight": 3}]',
+        "{}",
+        '{"variables": ["lung"]}',
+    ],
+)
+def test_a_workload_with_a_slip_is_refused(run, patients, text, tmp_path):
+    (tmp_path / "w.json").write_text(text)
+    run("learn", patients, "asia", "-e", 1, "-o", "r.json", "-y", "--workload", "w.json").refused("and nothing else")
+
+
+def test_variables_of_a_workload_are_a_list(run, patients, tmp_path):
+    (tmp_path / "w.json").write_text('[{"variables": "lung"}]')
+    wrong = run("learn", patients, "asia", "-e", 1, "-o", "r.json", "-y", "--workload", "w.json")
+    wrong.refused("sequence of names", "'lung'")
+
+
+def test_soft_evidence_names_a_state_once(run):
+    wrong = run("query", "asia", "lung", "--soft", 'smoke={"yes": 1, "yes": 0, "no": 1}')
+    assert wrong.code == 2 and "--soft smoke" in wrong.err
+
+
+def test_inspect_tells_why_it_shows_a_structure_only(run, tmp_path):
+    text = dpbn.load_network("asia")
+    dpbn.write_network(text, tmp_path / "asia.bif")
+    broken = (tmp_path / "asia.bif").read_text().replace("0.01, 0.99", "0.01, 0.98")
+    (tmp_path / "broken.bif").write_text(broken)
+    shown = run("inspect", "broken.bif")
+    assert shown.code == 0 and "warning: the structure only: broken.bif:" in shown.err
+
+
+def test_a_page_beside_that_of_another_release_is_told(run, patients, release):
+    assert "warning" not in run("report", release).err
+    assert "warning" not in run("report", release).err
+    run("learn", patients, "asia", "-e", 2, "-o", "other.json", "-y")
+    assert "privacy.json and MODEL_CARD.md of another release replaced" in run("report", "other.json").err
+
+
+def test_what_is_not_private_is_not_called_public(run, patients):
+    run("learn", patients, "asia", "-e", 1, "--method", "exact", "-o", "e.json", "-y")
+    assert "public" not in run("inspect", "e.json").out.replace("The structure was public", "").partition("node")[2]
+
+
+def test_planning_what_has_no_noise(run):
+    run("plan", "asia", "--method", "exact").refused("it has no noise")

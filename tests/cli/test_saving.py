@@ -69,7 +69,7 @@ def test_when_the_temporary_folder_is_no_good_either(run, patients, ward, tmp_pa
     (tmp_path / "home").mkdir()
     monkeypatch.setattr("tempfile.tempdir", "/proc")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("dpbn.cli.learn.check_output", lambda *_: None)
+    monkeypatch.setattr("dpbn.cli.learn.check_output", lambda *_, **__: None)
     outcome = run("learn", patients, "asia", "-e", 1, "-o", "/proc/r.json", *CHARGED)
     outcome.refused("/proc/r.json")
     assert str(tmp_path / "home") in outcome.err

@@ -171,7 +171,7 @@ def predict(
     from dpbn.inference import Inference
     from dpbn.tables import read_table, write_table
 
-    check_output(output)
+    check_output(output, model, table)
     opened = open_model(model)
     with working("predicting"):
         ask, rows = Inference(opened), read_table(table)

@@ -44,7 +44,9 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 )
 @click.option("--epsilons", type=Several(float), default="1,1.5,2,2.5,3", show_default=True, help="Budgets.")
 @click.option("--rows", type=Several(int), default="10000", show_default=True, help="Records per simulated table.")
-@click.option("--runs", type=int, default=10, show_default=True, help="Simulated tables, one release of each.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Simulated tables, one release of each."
+)
 @click.option("--queries", type=int, default=20, show_default=True, help="Queries, and as many MAP questions, per run.")
 @click.option(
     "--against",
@@ -54,7 +56,7 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     help="Judge: the true network, or the table's frequencies.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
-@click.option("--processes", type=int, default=None, help="Default: one per core.")
+@click.option("--processes", type=click.IntRange(min=1), default=None, help="Default: one per core.")
 @click.option(
     "-o",
     "--output",
@@ -121,9 +123,9 @@ def _standing(folder: str, results: str, processes: int, runs: int, seed: int) -
 
 @click.command()
 @click.option("--quick", is_flag=True, help="A few runs only: minutes instead of a coffee.")
-@click.option("--runs", type=int, default=None, help="Default: the paper's 10, or 3 with --quick.")
+@click.option("--runs", type=click.IntRange(min=1), default=None, help="Default: the paper's 10, or 3 with --quick.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
-@click.option("--processes", type=int, default=None, help="Default: one per core.")
+@click.option("--processes", type=click.IntRange(min=1), default=None, help="Default: one per core.")
 @click.option(
     "-o",
     "--output",

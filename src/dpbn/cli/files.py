@@ -50,7 +50,7 @@ def sample(
     from dpbn.inference import Inference
     from dpbn.tables import write_table
 
-    check_output(output)
+    check_output(output, model)
     network = network_of(open_model(model))
     evidence = parse_given(given, soft)
     with working("drawing"):
@@ -75,7 +75,7 @@ def convert(source: str, output: str, as_json: bool) -> None:
     """
     from dpbn.formats import write_network
 
-    check_output(output)
+    check_output(output, source)
     with working("converting"):
         write_network(network_of(open_model(source)), output)
     if as_json:
@@ -89,8 +89,11 @@ def convert(source: str, output: str, as_json: bool) -> None:
 @click.option("--node", help="Show this node's probability table.")
 @click.option("--schema-from", metavar="STRUCTURE", help="Write a schema file (TOML) for this structure, to edit.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where the schema file goes (default: print).")
+@click.option("--overwrite", is_flag=True, help="Replace the schema file if it exists.")
 @json_option
-def inspect(source: str | None, node: str | None, schema_from: str | None, output: str | None, as_json: bool) -> None:
+def inspect(
+    source: str | None, node: str | None, schema_from: str | None, output: str | None, overwrite: bool, as_json: bool
+) -> None:
     """Show nodes, states and parents of SOURCE, and the guarantee, budget and weak rows of a release.
 
     \b
@@ -101,7 +104,7 @@ def inspect(source: str | None, node: str | None, schema_from: str | None, outpu
     from dpbn.release import Release
 
     if schema_from:
-        _write_schema(schema_from, output, as_json)
+        _write_schema(schema_from, output, overwrite, as_json)
     elif not source:
         raise click.UsageError("inspect must be given a SOURCE or --schema-from")
     elif node:
@@ -118,13 +121,14 @@ def _open(source: str) -> Any:
 
     try:
         return open_model(source)
-    except FormatError:
+    except FormatError as error:
         try:
             structure = load_structure(source)
         except FormatError:
             structure = None
         if structure is None:
             raise
+        click.echo(f"warning: the structure only: {error}", err=True)
     return _Bare(structure)
 
 
@@ -152,6 +156,7 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
         }
         if release:
             row["epsilon"] = release.allocation.get(node)
+            row["public"] = node in release.public_nodes
             row["rows"] = structure.cells(node) // len(structure.states(node))
             row["weak_rows"] = int(behind[node].below_floor.sum()) if node in behind else None
             row["reliability"] = behind[node].reliability if node in behind else None
@@ -172,7 +177,7 @@ def _line(row: dict[str, Any], released: bool) -> tuple[str, ...]:
     line = (row["node"], ", ".join(row["parents"]), ", ".join(row["states"]))
     if not released:
         return line
-    share = "public" if row["epsilon"] is None else f"{row['epsilon']:.4g}"
+    share = "public" if row["public"] else "–" if row["epsilon"] is None else f"{row['epsilon']:.4g}"
     weak = "–" if row["weak_rows"] is None else f"{row['weak_rows']} of {row['rows']}"
     return (*line, share, weak, row["reliability"] or "–")
 
@@ -208,13 +213,14 @@ def _show_node(source: str, node: str, as_json: bool) -> None:
     print_table([*parents, *(f"{node}={state}" for state in network.states(node))], rows)
 
 
-def _write_schema(structure: str, output: str | None, as_json: bool) -> None:
+def _write_schema(structure: str, output: str | None, overwrite: bool, as_json: bool) -> None:
     from dpbn.files import write_atomically
     from dpbn.formats import load_structure
     from dpbn.formats.schema_file import write_schema
 
     text = write_schema(load_structure(structure))
     if output:
+        check_output(output, structure, overwrite=overwrite)
         write_atomically(output, text)
         print_json({"output": output}) if as_json else click.echo(f"wrote {output}")
     elif as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import tempfile
 from contextlib import suppress
@@ -24,6 +25,8 @@ from dpbn.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dpbn.network import Structure
     from dpbn.privacy.ledger import Ledger
     from dpbn.release import Release
@@ -88,13 +91,15 @@ def learn(
     from dpbn.workload import read_workload
 
     public = dpbn.load_structure(structure)
-    check_output(output, overwrite, _likely_size(public))
+    _check_place(output, overwrite, (data, structure, schema, public_cpts, workload), ledger, _likely_size(public))
     if schema:
         public, unit, max_contributions = _with_schema(public, schema, unit, max_contributions)
-    contributions = max_contributions or 1
+    contributions = 1 if max_contributions is None else max_contributions
     Budget(epsilon, delta)  # refuse nonsense before asking about it
     Sensitivity(choices["neighbors"], contributions)
     own = parse_options(options)
+    if reserved := sorted(set(own) & set(inspect.signature(dpbn.learn).parameters)):
+        raise click.UsageError(f"--option must name an option of the method itself, got {reserved[0]!r}: see --help")
     public_tables = read_mapping(public_cpts, "public CPTs")
     queries = read_workload(workload, public) if workload else None
     book = _open_ledger(ledger, dataset)
@@ -185,7 +190,17 @@ def _with_schema(
         if error.source:
             raise
         raise FormatError(error.reason, source=path, line=error.line, column=error.column) from None
-    return found, unit or schema_unit, contributions or schema_contributions
+    return found, unit or schema_unit, schema_contributions if contributions is None else contributions
+
+
+def _check_place(output: str, overwrite: bool, inputs: Iterable[str | None], ledger: str | None, size: int) -> None:
+    """Before anything is spent: the release must find a place of its own, under a name that it can be opened by."""
+    from dpbn.errors import InputError
+
+    companions = [] if ledger is None else [ledger, *(ledger + ending for ending in (".head", "-wal", "-shm"))]
+    check_output(output, *inputs, *companions, overwrite=overwrite, size=size)
+    if not output.endswith(".json"):
+        raise InputError(f"the name of a release must end in .json, got {output!r}")
 
 
 def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:

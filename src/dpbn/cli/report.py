@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpbn.cli.shared import json_option, print_json, warn_if_not_private, working
+from dpbn.cli.shared import check_output, json_option, print_json, warn_if_not_private, working
 
 
 @click.command()
@@ -21,14 +21,21 @@ def report(release: str, output: str | None, title: str | None, as_json: bool) -
     dpbn report alarm.release.json
     dpbn report alarm.release.json -o public/index.html --title "Ward 7, 2026"
     """
+    from dpbn.files import read_text
     from dpbn.release import load_release
-    from dpbn.report import write_report
+    from dpbn.report import COMPANIONS, write_report
 
     opened = load_release(release)
     warn_if_not_private(opened)
     path = Path(output) if output else Path(release).with_suffix(".html")
+    check_output(str(path), release)
+    companions = [path.with_name(name) for name in COMPANIONS]
+    others = [place.name for place in companions if place.is_file() and opened.id[:16] not in read_text(place)]
     with working("computing error bars"):
         page, privacy, card = write_report(opened, path, title=title or Path(release).stem)
+    if others:
+        told = " and ".join(others)
+        click.echo(f"warning: {told} of another release replaced; give every release a folder of its own", err=True)
     if as_json:
         print_json({"page": str(page), "privacy": str(privacy), "card": str(card)})
     else:

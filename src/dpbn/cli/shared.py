@@ -28,7 +28,7 @@ soft_option = click.option(
     "--soft",
     multiple=True,
     metavar="NODE=JSON",
-    help='Uncertain evidence as likelihoods: \'BP={"LOW": 0.8, "HIGH": 0.1}\'.',
+    help='Uncertain evidence: \'BP={"LOW": 0.8, "NORMAL": 0.2, "HIGH": 0.1}\'; states left out are impossible.',
 )
 
 
@@ -139,12 +139,18 @@ def parse_given(given: Iterable[str], soft: Iterable[str] = ()) -> dict[str, Any
 
 def _likelihoods(node: str, text: str) -> dict[str, float]:
     try:
-        found = json.loads(text)
-    except json.JSONDecodeError:
+        found = json.loads(text, object_pairs_hook=_once)
+    except ValueError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(v, (int, float)) for v in found.values()):
         raise click.UsageError(f'--soft {node} must be JSON like {{"STATE": 0.8, "OTHER": 0.1}}, got {text!r}')
     return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a state must be given once")
+    return dict(pairs)
 
 
 def parse_options(items: Iterable[str]) -> dict[str, Any]:
@@ -203,11 +209,31 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     return document
 
 
-def check_output(path: str, overwrite: bool = True, size: int = 0) -> None:
-    """Refuse a place that cannot be written, or not with `size` bytes, before any work is done or budget spent."""
+def check_output(path: str, *inputs: str | None, overwrite: bool | None = None, size: int = 0) -> None:
+    """Refuse a place that cannot be written, or not with `size` bytes, before any work is done or budget spent.
+
+    Nor may an input be written over, nor a ledger; a release only where the user said --overwrite.
+    """
     from dpbn.errors import InputError
     from dpbn.files import check_writable
 
-    if Path(path).is_file() and not overwrite:
-        raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")
+    place = Path(path)
+    if any(given is not None and _same(place, Path(given)) for given in inputs):
+        raise InputError(f"{path!r} must not be a file that the command reads: choose another name")
+    if place.is_file():
+        if overwrite is False:
+            raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")
+        with place.open("rb") as file:
+            start = file.read(1000)
+        if start.startswith(b"SQLite format 3"):
+            raise InputError(f"{path!r} must not be a ledger: choose another name")
+        if overwrite is None and b'"dpbn-release"' in start:
+            raise InputError(f"{path!r} must not be a release, which cannot be made again: choose another name")
     check_writable(path, size)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there (yet, or a bundled name)
+        return False

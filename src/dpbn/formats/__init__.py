@@ -35,8 +35,11 @@ def load_structure(source: str | Path | Structure | BayesianNetwork, schema: Sch
     """The structure of a bundled network, a file (CPTs may be absent), or a model string `[a][b|a]` over `schema`."""
     if isinstance(source, Structure):
         return source
-    if isinstance(source, BayesianNetwork):
-        return source.structure
+    if not isinstance(source, (str, Path)):  # a network, or a release
+        held = getattr(source, "structure", None)
+        if isinstance(held, Structure):
+            return held
+        raise InputError(f"a structure must be a bundled name, a path or a network, got {type(source).__name__}")
     if isinstance(source, str) and source.lstrip().startswith("["):
         if schema is None:
             raise InputError("a model string has no states: it must come with a schema, got none")
@@ -55,6 +58,9 @@ def write_network(network: BayesianNetwork, path: str | Path) -> None:
     """Write a network in the format its extension names; the file appears whole or not at all."""
     target = Path(path)
     writer = _by_extension(target)
+    network = network if isinstance(network, BayesianNetwork) else getattr(network, "network", network)  # of a release
+    if not isinstance(network, BayesianNetwork):
+        raise InputError(f"a network to write must be a BayesianNetwork or a release, got {type(network).__name__}")
     try:
         files.write_text(target, writer.write(network))
     except FormatError as error:

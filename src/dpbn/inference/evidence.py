@@ -88,7 +88,7 @@ class Vocabulary:
     def _likelihood(self, variable: int, value: Any) -> Array:
         name, size = self.nodes[variable], self.sizes[variable]
         if isinstance(value, Mapping):
-            vector = np.zeros(size)
+            vector = np.zeros(size)  # states left out are impossible
             for label, likelihood in value.items():
                 vector[self.code(variable, label)] = _number(name, likelihood)
         elif isinstance(value, (Sequence, np.ndarray)):

@@ -216,8 +216,8 @@ class Inference:
         """P(target | the other columns) for every row: rows × states of `target`.
 
         `table` is a DataFrame, a pyarrow Table or a mapping of columns; columns are found by node name or by the
-        schema's column name, others are ignored. A missing value is an unobserved node. Rows whose relevant
-        columns contradict the network raise, or get the prior with on_impossible="prior".
+        schema's column name, others are ignored (but not all of them). A missing value is an unobserved node. Rows
+        whose relevant columns contradict the network raise, or get the prior with on_impossible="prior".
         """
         if on_impossible not in ("error", "prior"):
             raise QueryError(f"on_impossible must be 'error' or 'prior', got {on_impossible!r}")
@@ -243,6 +243,10 @@ class Inference:
             name = declared.name if declared.name in given else declared.source_column
             if variable != goal and name in given:
                 columns[variable] = column_codes(given[name], declared)
+        aim = self._model.structure.schema[target]
+        strange = [name for name in given if name not in (aim.name, aim.source_column)]
+        if strange and not columns:
+            raise QueryError(f"a table must have a column named like a node of the network, got {strange[:8]}")
         return goal, columns, rows
 
     def sample(self, rows: int, evidence: Evidence | None = None, seed: int | None = None) -> pandas.DataFrame:

@@ -22,7 +22,7 @@ from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
 from dpbn.learners.strategy import OF_PRECISION, Strategy, plan_tables
-from dpbn.measure import Curator, Joint, Measurement, Names, Request, variance_apart
+from dpbn.measure import AT_ONCE, Curator, Joint, Measurement, Names, Request, variance_apart
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.gaussian import rho_budget
@@ -44,7 +44,7 @@ def learn_optimized(
     workload: Workload | None = None,
     stage_one: float | None = None,
 ) -> Learned:
-    """`allocation[node]` is the part of all tables that contain the node's family in epsilon, or in rho if Gaussian.
+    """`allocation[node]` is the part of all tables that contain the node's family in epsilon.
 
     With `stage_one` (the part of the budget to look with, 0.05 to 0.95) the split depends on the data: see `stages`.
     """
@@ -132,11 +132,11 @@ def with_delta(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> 
 def allocation(structure: Structure, measurements: Sequence[Measurement], spent: float) -> dict[str, float]:
     """Per node, the loss of all measured tables that contain its family, tables drawn together once.
 
-    Summed tables cost less together than each by itself: their losses are scaled down to add up to what all cost.
-    Nodes with public CPTs may have none.
+    Tables with delta cost less together than each by itself, and Gaussian losses are rho: their losses are scaled to
+    add up to what all cost. Nodes with public CPTs may have none.
     """
-    summed = all(m.mechanism == "summed" for m in measurements)
-    part = spent / math.fsum(m.loss for m in measurements) if summed else 1.0
+    at_once = all(m.mechanism in AT_ONCE for m in measurements)
+    part = spent / math.fsum(m.loss for m in measurements) if at_once else 1.0
     result = {}
     for node in structure.nodes:
         family = set(structure.family(node).names)

@@ -23,6 +23,8 @@ _COMMON = ("structure", "curator", "prior", "public_cpts", "workload")
 
 def learner_of(method: str, options: Mapping[str, Any], delta: float, workload: Any) -> Callable[..., Learned]:
     """The learner called `method`, with its own `options` (and the workload, if it takes one) filled in."""
+    if method == "exact":
+        raise InputError("method 'exact' must be learned without options and cannot be forecast: it has no noise")
     if method not in LEARNERS:
         known_methods = sorted([*LEARNERS, "exact"])
         raise InputError(f"method must be one of {known_methods}, got {method!r}{did_you_mean(method, known_methods)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,8 +26,8 @@ class Budget:
     def __post_init__(self) -> None:
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)):
             raise PrivacyError(f"epsilon must be a number, got {self.epsilon!r}")
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise PrivacyError(f"epsilon must be finite and above 0, got {self.epsilon!r}")
+        if not 0 < self.epsilon <= sys.float_info.max:
+            raise PrivacyError(f"epsilon must be finite and above 0, got {self.epsilon!r:.80}")
         if isinstance(self.delta, bool) or not isinstance(self.delta, (int, float)) or not 0 <= self.delta < 1:
             raise PrivacyError(f"delta must be in [0, 1), got {self.delta!r}")
 

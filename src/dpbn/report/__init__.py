@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dpbn.release import Release
 
 
+COMPANIONS = ("privacy.json", "MODEL_CARD.md")  # beside the page
+
+
 def write_report(release: Release, path: str | Path, *, title: str | None = None) -> tuple[Path, Path, Path]:
     """Write the page at `path` (.html), and privacy.json and MODEL_CARD.md beside it; returns the three paths."""
     path = Path(path)
@@ -23,8 +26,9 @@ def write_report(release: Release, path: str | Path, *, title: str | None = None
         raise InputError(f"a report must end in .html, got {path.name!r}")
     facts = facts_of(release, title or path.stem)
     privacy = json.dumps(privacy_document(facts), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    document, card = (path.with_name(name) for name in COMPANIONS)
     return (
         write_atomically(path, page(facts)),
-        write_atomically(path.with_name("privacy.json"), privacy),
-        write_atomically(path.with_name("MODEL_CARD.md"), model_card(facts)),
+        write_atomically(document, privacy),
+        write_atomically(card, model_card(facts)),
     )

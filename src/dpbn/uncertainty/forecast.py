@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpbn.errors import InputError
+from dpbn.formats import load_structure
 from dpbn.inference import Inference
 from dpbn.learners.learned import Learned
 from dpbn.learners.registry import learner_of, takes_workload
@@ -140,7 +141,7 @@ class Forecast:
 
 
 def plan(
-    structure: Structure | BayesianNetwork,
+    structure: Structure | BayesianNetwork | str,
     epsilon: float = 1.0,
     rows: int = 10_000,
     *,
@@ -157,7 +158,7 @@ def plan(
 
     `guess` (a BayesianNetwork or an earlier release) makes the forecast sharper; without it typical CPTs are drawn.
     """
-    structure = structure.structure if isinstance(structure, BayesianNetwork) else structure
+    structure = load_structure(structure)
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
         raise InputError(f"rows must be a whole number >= 1, got {rows!r}")
     if isinstance(simulations, bool) or not isinstance(simulations, int) or simulations < 1:
