@@ -28,10 +28,6 @@ class Box:
     width: float
     height: float
 
-    @property
-    def centre(self) -> Point:
-        return (self.x + self.width / 2, self.y + self.height / 2)
-
 
 @dataclass(frozen=True, slots=True)
 class Arc:

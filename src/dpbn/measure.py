@@ -37,7 +37,7 @@ from dpbn.measurement import (
 from dpbn.privacy import accounting, blocks, gradual, joint
 from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.guarantee import Budget, Sensitivity
-from dpbn.privacy.noise import LARGEST_COUNT, Noise, SecureNoise, check_rate
+from dpbn.privacy.noise import LARGEST_COUNT, Noise, check_rate
 
 __all__ = [
     "AT_ONCE",
@@ -115,11 +115,6 @@ class Curator:
     def spent(self) -> float:
         """The epsilon committed so far, shown or not."""
         return total_loss(self._committed, self._budget.delta)
-
-    @property
-    def private(self) -> bool:
-        """Whether what it shows may be called private: only the library's own secure noise is trusted."""
-        return type(self._noise) is SecureNoise
 
     @property
     def amplifies(self) -> bool:

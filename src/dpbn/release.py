@@ -1,7 +1,7 @@
 """What leaves the building: a network, its privacy statement, and the noisy measurements behind it.
 
-Nothing here depends on the private table except through the noise: no row count, no hash of the
-data, no time. One JSON file, versioned; `load_release` refuses anything else.
+Nothing here depends on the private table except through the noise: no row count but a noisy one, no hash
+of the data, no time. One JSON file, versioned; `load_release` refuses anything else.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def sample_codes(network: BayesianNetwork, rows: int, seed: int | None = None) -
         drawn: dict[str, NDArray[np.intp]] = {}
         for node in order:
             uniform = generator.random(block.stop - block.start)
-            place = _rows(network, node, drawn, len(uniform))
+            place = _rows(network, node, drawn)
             drawn[node] = _search(tables[node], place, uniform)
             codes[node][block] = drawn[node]
     return codes
@@ -58,9 +58,7 @@ def _cumulative(cpt: NDArray[np.float64]) -> NDArray[np.float64]:
     return padded
 
 
-def _rows(
-    network: BayesianNetwork, node: str, drawn: dict[str, NDArray[np.intp]], count: int
-) -> NDArray[np.intp] | None:
+def _rows(network: BayesianNetwork, node: str, drawn: dict[str, NDArray[np.intp]]) -> NDArray[np.intp] | None:
     """Each record's row in the node's CPT: its parents' codes in mixed radix; None without parents."""
     parents = network.parents(node)
     if not parents:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpbn
 from dpbn.data import open_source
 from dpbn.domain import Schema, Variable
 from dpbn.errors import PrivacyError
@@ -234,8 +235,10 @@ def test_only_the_librarys_own_secure_noise_counts_as_private():
         def laplace(self, counts, scale):
             return counts
 
-    assert curator(noise=SecureNoise()).private
-    assert not any(curator(noise=noise).private for noise in (InsecureNoise(0), Claims(0), Child()))
+    asia = dpbn.load_network("asia")
+    rows = asia.sample(20, seed=0)
+    assert dpbn.learn(rows, asia, noise=SecureNoise()).private
+    assert not any(dpbn.learn(rows, asia, noise=noise).private for noise in (InsecureNoise(0), Claims(0), Child()))
 
 
 def test_wild_counts_are_clipped_before_the_noise():

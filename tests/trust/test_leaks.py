@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import dpbn
@@ -110,16 +111,21 @@ def test_engines_do_quote_values_so_sealing_is_what_holds_them_back():
 
 
 def test_a_type_is_named_without_the_values_it_is_made_of():
-    frame = clean_rows(3, random.Random(0)).astype(object)
-    frame["colour"] = [{CANARY: 1}] * 3
-    with pytest.raises(DataError, match=r"got type struct$") as refused:
-        dpbn.learn(frame, STRUCTURE, 1.0)
-    assert not any(CANARY in text for text in chain(refused.value))
-    frame = clean_rows(3, random.Random(0)).astype(object)
-    frame["person"] = [{CANARY: 1}] * 3
-    with pytest.raises(DataError, match=r"got a column of type struct$") as refused:
-        dpbn.learn(frame, STRUCTURE, 1.0, unit="person")
-    assert not any(CANARY in text for text in chain(refused.value))
+    for column, told in (("colour", r"got type struct$"), ("person", r"got a column of type struct$")):
+        frame = clean_rows(3, random.Random(0)).astype(object)
+        frame[column] = [{CANARY: 1}] * 3
+        with pytest.raises(DataError, match=told) as refused:
+            dpbn.learn(pa.Table.from_pandas(frame), STRUCTURE, 1.0, unit="person" if column == "person" else None)
+        assert not any(CANARY in text for text in chain(refused.value))
+
+
+def test_values_that_stand_for_nothing_are_not_quoted():
+    for column, told in (("colour", "'colour': 3, of 3"), ("person", "a unit must be told by text or a whole number")):
+        frame = clean_rows(3, random.Random(0)).astype(object)
+        frame[column] = [{CANARY: 1}] * 3
+        with pytest.raises(DataError, match=told) as refused:
+            dpbn.learn(frame, STRUCTURE, 1.0, unit="person" if column == "person" else None)
+        assert not any(CANARY in text for text in chain(refused.value))
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), 10**30])

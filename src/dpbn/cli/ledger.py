@@ -96,7 +96,7 @@ def show(path: str, dataset: str | None, as_json: bool) -> None:
 
 def _about(body: dict[str, object]) -> dict[str, object]:
     who = body.get("who")
-    names = ("when", "at", "time", "method", "structure", "note", "release", "charge")
+    names = ("when", "method", "structure", "note", "release", "charge")
     return {"who": who, **{name: body[name] for name in names if body.get(name)}}
 
 

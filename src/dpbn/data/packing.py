@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.errors import InputError, TooLargeError
-from dpbn.network import MAX_TABLE_AXES
+from dpbn.network import MAX_TABLE_AXES, MAX_TABLE_CELLS, MAX_TOTAL_CELLS
 
 Names = tuple[str, ...]
 Table = NDArray[np.int64]
 
-MAX_TABLE_CELLS = 10**7
-MAX_TOTAL_CELLS = 10**8
 PACKED_CELLS = 8192  # 32 KB of counters: a larger table saves passes, but its counters leave the nearest cache
 
 

@@ -53,7 +53,10 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
     if isinstance(values, Written):
         values = values.fields
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
-        numbers, ids = pd.factorize(np.asarray(values, dtype=object))
+        try:
+            numbers, ids = pd.factorize(np.asarray(values, dtype=object))
+        except TypeError:  # not hashable
+            raise DataError("a unit must be told by text or a whole number, got a value that cannot be told") from None
         return numbers.astype(np.int64), list(ids)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if pa.types.is_dictionary(array.type):

@@ -42,7 +42,7 @@ _ROW = re.compile(
     rf"{SPACE}(?:\({SPACE}({_LABELS.pattern}){SPACE}\)|(table|default)\b)({NUMBERS});"  # 1 labels, 2 keyword, 3 numbers
 )
 _OPEN, _CLOSE = re.compile(rf"{SPACE}\{{"), re.compile(rf"{SPACE}\}}")
-_CLOSE_PARENTHESIS, _SEMICOLON = re.compile(rf"{SPACE}\)"), re.compile(rf"{SPACE};")
+_CLOSE_PARENTHESIS = re.compile(rf"{SPACE}\)")
 _CLOSE_STATES = re.compile(rf"{SPACE}\}}{SPACE};?+")
 _END = re.compile(rf"{SPACE}\Z")
 

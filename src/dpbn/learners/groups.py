@@ -5,10 +5,11 @@ Their noise is as small as if each had a Laplace table of its own with `equivale
 up to more than 1, the more so the smaller the tables: two of 2 cells have 0.77 each, seventeen of 3 cells 0.14.
 
 Error of a family with f cells, read from a table of t cells with (equivalent) share e of epsilon: w a / (a + e), where
-a = NOISE f^SIZE (t/f)^READ / (rows epsilon). That is in proportion to the noise where it is small, and at most w:
-what is hopeless at this number of rows gets less, though never below KEEP of the share it would have if errors had no
-limit, since sizes do not tell how sparse the data are. Groups form greedily like merged tables (`strategy`), by
-the noise alone; shares then minimise the sum of errors. Tables for the roots alone are added where that lowers it.
+a = NOISE f^SIZE (t/f)^READ / (rows epsilon / l1), with READ_ROOT if the family is one variable. That is in proportion
+to the noise where it is small, and at most w: what is hopeless at this number of rows gets less, though never below
+KEEP of the share it would have if errors had no limit, since sizes do not tell how sparse the data are. Groups form
+greedily like merged tables (`strategy`), by the noise alone; shares then minimise the sum of errors. Tables for the
+roots alone are added where that lowers it.
 Tables merge before it is known which of them are drawn together, so less merged ones are grouped too, and compared.
 """
 

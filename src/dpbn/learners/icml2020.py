@@ -4,7 +4,7 @@ Symbols: eps_B total budget · eps_I stage I budget · beta sampling rate · the
 estimate and noisy tables · delta_i error of a node's parameters (Eq. 10) · Delta_i sensitivity of
 its children to it (Eq. 6-7) · h_i height · o_i out-degree · W_i weight · eps*_i stage II share (Eq. 11).
 
-Readings (docs/method.md): `count_floor` bounds the noisy counts that delta_i divides by;
+Readings where the paper is silent: `count_floor` bounds the noisy counts that delta_i divides by;
 `sensitivity="printed"` takes Eq. 6 literally (its sum over y is P(pa), whatever the child),
 `"contrast"` takes the absolute change of the child's distribution instead.
 """

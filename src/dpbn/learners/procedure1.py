@@ -3,7 +3,7 @@
 Symbols: E[i] share of node i · T_i counts over parents and node · T_pa_i counts over parents ·
 M_i joint table of the family · theta_i the CPT.
 
-Readings where the paper is silent (docs/method.md): a node without parents has no parent table, so
+Readings where the paper is silent: a node without parents has no parent table, so
 its whole share goes to T_i; M_i is (T_i normalised per parent row) x (T_pa_i normalised); negative
 cells are clipped at 0, before and after consistency; an empty row becomes uniform.
 """

@@ -45,12 +45,6 @@ class Strategy:
     cells: tuple[int, ...]
     shares: tuple[float, ...]
 
-    def __str__(self) -> str:
-        lines = [f"{len(self.tables)} tables, {sum(self.cells)} cells"]
-        for names, cells, share in sorted(zip(self.tables, self.cells, self.shares, strict=True), key=lambda r: -r[2]):
-            lines.append(f"  {share:7.2%}  {cells:7d} cells  {', '.join(names)}")
-        return "\n".join(lines)
-
 
 def plan_tables(
     structure: Structure,

@@ -50,7 +50,7 @@ def families(structure: Structure) -> dict[str, Names]:
     return {node: structure.family(node).names for node in structure.nodes}
 
 
-def cpts_from_tables(structure: Structure, tables: Mapping[str, Array]) -> dict[str, Array]:
+def cpts_from_tables(tables: Mapping[str, Array]) -> dict[str, Array]:
     """Family tables by node -> CPTs: negative cells clipped at 0, rows normalised, empty rows uniform."""
     return {node: normalised_rows(np.maximum(table, 0.0)) for node, table in tables.items()}
 

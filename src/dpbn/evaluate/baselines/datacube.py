@@ -79,4 +79,4 @@ def learn_datacube(structure: Structure, source: CountSource, epsilon: float, se
     named = {str(i): (names, noisy[names]) for i, names in enumerate(cuboids)}
     weights = {label: 1.0 / table.size for label, (_, table) in named.items()}
     agreed = make_consistent(named, weights)
-    return cpts_from_tables(structure, smallest_cover(structure, {named[k][0]: table for k, table in agreed.items()}))
+    return cpts_from_tables(smallest_cover(structure, {named[k][0]: table for k, table in agreed.items()}))

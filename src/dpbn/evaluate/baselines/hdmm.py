@@ -80,4 +80,4 @@ def learn_hdmm(structure: Structure, source: CountSource, epsilon: float, seed: 
     variances = {names: 2.0 / share**2 for names, share in shares.items()}
     wanted = families(structure)
     tables = least_squares(structure.schema, noisy, variances, list(wanted.values()))
-    return cpts_from_tables(structure, {node: tables[names] for node, names in wanted.items()})
+    return cpts_from_tables({node: tables[names] for node, names in wanted.items()})

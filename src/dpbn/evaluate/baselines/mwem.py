@@ -53,7 +53,7 @@ def learn_mwem(structure: Structure, source: CountSource, epsilon: float, seed: 
                 gap = noisy - project(joint, nodes, names)
                 joint = joint * spread(np.exp(np.clip(gap / (2.0 * total), -20.0, 20.0)), names, nodes)
                 joint *= total / joint.sum()
-    return cpts_from_tables(structure, {n: project(joint, nodes, names) for n, names in families(structure).items()})
+    return cpts_from_tables({n: project(joint, nodes, names) for n, names in families(structure).items()})
 
 
 def _exponential(scores: Array, sizes: list[int], epsilon: float, generator: np.random.Generator) -> int:

@@ -74,4 +74,4 @@ def model_cpts(structure: Structure, model: Any) -> dict[str, Array]:
     for node, names in families(structure).items():
         factor = model.project(names)
         tables[node] = np.asarray(factor.transpose(names).values, dtype=np.float64)
-    return cpts_from_tables(structure, tables)
+    return cpts_from_tables(tables)

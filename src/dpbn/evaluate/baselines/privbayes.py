@@ -29,4 +29,4 @@ def learn_privbayes(structure: Structure, source: CountSource, epsilon: float, s
     tables = maximal(list(families(structure).values()))
     curator = experiment_curator(source, epsilon, seed)
     noisy = measure_tables(curator, dict.fromkeys(tables, epsilon / len(tables)))
-    return cpts_from_tables(structure, smallest_cover(structure, noisy))
+    return cpts_from_tables(smallest_cover(structure, noisy))

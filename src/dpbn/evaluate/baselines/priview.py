@@ -67,9 +67,7 @@ def learn_priview(structure: Structure, source: CountSource, epsilon: float, see
     agreed = make_consistent(tables, equal)
     by_view = {views[int(k)]: np.maximum(agreed[k], 0.0) for k in keys}
     wanted = families(structure)
-    return cpts_from_tables(
-        structure, {node: maximum_entropy(by_view, names, structure) for node, names in wanted.items()}
-    )
+    return cpts_from_tables({node: maximum_entropy(by_view, names, structure) for node, names in wanted.items()})
 
 
 def ripple(table: Array) -> Array:
