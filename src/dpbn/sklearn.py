@@ -101,9 +101,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             self.structure_, self.target_ = self._declared()
             self.classes_ = _classes(self.structure_.schema[self.target_], y)
         table = self._table(X, to_learn=True)
-        table[self.structure_.schema[self.target_].source_column] = self._labels_of(
-            y.tolist() if values is None else values
-        )
+        table[self.structure_.schema[self.target_].source_column] = self._labels_of(values)
         options: dict[str, Any] = {} if self.method is None else {"method": self.method}
         if self.ledger is not None:
             from dpbn.privacy.ledger import Ledger
@@ -216,9 +214,12 @@ def _column(variable: Variable, values: Sequence[Any]) -> list[Any]:
     result = []
     for value in values:
         key = (type(value), value)  # True is not 1
-        if key not in known:
-            known[key] = _label(rule, value)
-        result.append(known[key])
+        try:
+            if key not in known:
+                known[key] = _label(rule, value)
+            result.append(known[key])
+        except TypeError:  # not hashable, so certainly not a state
+            result.append(None)
     return result
 
 
@@ -227,18 +228,12 @@ def _label(rule: Matching, value: Any) -> Any:
     variable = rule.variable
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if is_number and variable.cut_points is not None:
-        return value
     code = rule.code(value)
     if code is None and isinstance(value, str):
         code = rule.written(value)
-    if (
-        code is None
-        and isinstance(value, (bool, int, float))
-        and not _numeric(variable)
-        and variable.cut_points is None
-    ):
+    elif variable.cut_points is not None and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    elif code is None and isinstance(value, (int, float)) and not _numeric(variable):
         code = next((place for place in range(variable.size) if place == value), None)
     return str(value) if code is None else variable.states[code]
 
