@@ -44,7 +44,8 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
     `dpbn.learn`; `ledger` (a path) and `dataset` charge a ledger at every fit. `random_state`, for experiments
     only: repeatable noise, and classes may then be read from y; what is learned is NOT private and says so.
 
-    After `fit`: `release_` (save it, report it), `classes_` in the order of the target's states.
+    After `fit`: `release_` (save it, report it), `classes_` in the order of the target's states. Publish the release,
+    not the fitted classifier: whether its classes are labels, numbers or truths follows the values of y.
     """
 
     def __init__(
@@ -89,8 +90,8 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
 
     def fit(self, X: Any, y: Any) -> DPBayesianNetworkClassifier:
         """Learn the network from rows X with the target's values y; spends epsilon."""
+        given, values = X, [_plain(value) for value in _values(y)]
         X = self._checked(X, reset=True, y=y)
-        values = y if _flat(y) else column_or_1d(y).tolist()
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         if len(y) != len(X):
@@ -100,7 +101,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         else:
             self.structure_, self.target_ = self._declared()
             self.classes_ = _classes(self.structure_.schema[self.target_], y)
-        table = self._table(X, to_learn=True)
+        table = self._table(given, X, to_learn=True)
         table[self.structure_.schema[self.target_].source_column] = self._labels_of(values)
         options: dict[str, Any] = {} if self.method is None else {"method": self.method}
         if self.ledger is not None:
@@ -126,11 +127,11 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """P(target | row) for every row, columns in the order of `classes_`; missing values are summed out."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        given, X = X, self._checked(X, reset=False)
         ask = Inference(self.release_.network)
         import pandas
 
-        table = pandas.DataFrame(self._table(X, to_learn=False))
+        table = pandas.DataFrame(self._table(given, X, to_learn=False))
         return ask.predict_proba(table, self.target_, on_impossible="prior")
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -141,8 +142,6 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
 
     def _checked(self, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
         """X as a two-dimensional array; numbers only where there is no structure to give labels meaning."""
-        if self.structure is not None and isinstance(X, (list, tuple)):
-            X = np.array(X, dtype=object)  # numpy would make all values text for the sake of one
         if self.structure is None:
             kept = validate_data(self, X, reset=reset, dtype=np.float64, y=y)
         else:
@@ -176,10 +175,11 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         """y as labels of the target, value by value; None where a value is no class, for the policy to judge."""
         if self.structure is None:
             label = dict(zip(self.classes_.tolist(), self.structure_.states(self.target_), strict=True))
-            return [label.get(value) for value in y]
-        return _column(self.structure_.schema[self.target_], y)
+            return [label.get(value) if _form(value) else None for value in y]
+        forms = _forms(self.structure_.schema[self.target_])
+        return [forms.get((form, value)) if (form := _form(value)) else None for value in y]
 
-    def _table(self, X: Any, *, to_learn: bool) -> dict[str, list[Any]]:
+    def _table(self, given: Any, X: Any, *, to_learn: bool) -> dict[str, list[Any]]:
         """Columns by the name that learn() or Inference looks for, values as labels (or raw numbers to be cut)."""
         schema = self.structure_.schema
         others = [variable for variable in schema if variable.name != self.target_]
@@ -198,13 +198,50 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         columns = {}
         for variable, place in zip(others, places, strict=True):
             name = variable.source_column if to_learn else variable.name
-            columns[name] = _column(variable, X[:, place].tolist())
+            cells = X[:, place].tolist() if self.structure is None else _cells(given, X, place)
+            columns[name] = _column(variable, cells)
         return columns
 
 
-def _flat(values: Any) -> bool:
-    """A list of single values: numpy would give all of them the type of a few."""
-    return isinstance(values, (list, tuple)) and not any(isinstance(v, (list, tuple, np.ndarray)) for v in values)
+def _cells(given: Any, checked: NDArray[Any], place: int) -> list[Any]:
+    """One column of X, each value as it was given: in one array, one record could change the type of all values."""
+    if hasattr(given, "iloc"):
+        return _series(given.iloc[:, place])
+    if hasattr(given, "column_names"):
+        return list(given.column(place).to_pylist())
+    if hasattr(given, "get_columns"):
+        return list(given.get_columns()[place].to_list())
+    if hasattr(given, "__array__"):
+        return list(checked[:, place].tolist())
+    return [row[place] for row in given]
+
+
+def _values(y: Any) -> list[Any]:
+    """The values of y, each as it was given."""
+    if hasattr(y, "iloc"):
+        return _series(y if y.ndim == 1 else y.iloc[:, 0])
+    if hasattr(y, "to_pylist"):
+        return list(y.to_pylist())
+    if hasattr(y, "to_list"):
+        return list(y.to_list())
+    if hasattr(y, "__array__"):
+        return list(np.asarray(y).ravel().tolist())
+    return list(y) if np.iterable(y) else []
+
+
+def _series(series: Any) -> list[Any]:
+    categories = getattr(series.dtype, "categories", None)
+    if categories is None:
+        return list(series.astype(object).tolist())
+    labels = categories.tolist()
+    return [labels[code] if code >= 0 else None for code in series.cat.codes.tolist()]
+
+
+def _plain(value: Any) -> Any:
+    """A value without numpy around it; a row of one value is that value."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
 
 
 def _column(variable: Variable, values: Sequence[Any]) -> list[Any]:
@@ -212,7 +249,7 @@ def _column(variable: Variable, values: Sequence[Any]) -> list[Any]:
     rule = Matching(variable, None)
     known: dict[tuple[type, Any], Any] = {}
     result = []
-    for value in values:
+    for value in map(_plain, values):
         key = (type(value), value)  # True is not 1
         try:
             if key not in known:
@@ -231,8 +268,8 @@ def _label(rule: Matching, value: Any) -> Any:
     code = rule.code(value)
     if code is None and isinstance(value, str):
         code = rule.written(value)
-    elif variable.cut_points is not None and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
+    elif variable.cut_points is not None:
+        return str(value) if isinstance(value, bool) and code is None else value
     elif code is None and isinstance(value, (int, float)) and not _numeric(variable):
         code = next((place for place in range(variable.size) if place == value), None)
     return str(value) if code is None else variable.states[code]
@@ -250,13 +287,33 @@ def _is_number(text: str) -> bool:
     return True
 
 
+def _forms(variable: Variable) -> dict[tuple[str, Any], str]:
+    """What stands for a state of the target, by kind: its label, a number that it is or its place, its truth."""
+    states = variable.states
+    numbers = [float(state) for state in states] if _numeric(variable) else range(len(states))
+    truths = [state.lower() == "true" for state in states]
+    spelled = sorted(state.lower() for state in states) == ["false", "true"]
+    return {
+        **{("text", state): state for state in states},
+        **{("number", number): state for number, state in zip(numbers, states, strict=True)},
+        **{("truth", truth): state for truth, state in zip(truths if spelled else (False, True), states, strict=False)},
+    }
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, (bool, int, float)):
+        return "truth" if isinstance(value, bool) else "number"
+    return "text" if isinstance(value, str) else ""
+
+
 def _classes(variable: Variable, y: NDArray[Any]) -> NDArray[Any]:
-    """The target's states as y writes them: labels, numbers that are labels, or positions."""
-    if y.dtype.kind not in "biuf":
-        return np.array(variable.states, dtype=object if y.dtype.kind == "O" else None)
-    if _numeric(variable):
-        return np.array([float(state) for state in variable.states]).astype(y.dtype)
-    return np.arange(variable.size).astype(y.dtype)
+    """The target's states as y writes them (`_forms`), in their order."""
+    kind = {"b": "truth", "i": "number", "u": "number", "f": "number"}.get(y.dtype.kind, "text")
+    written = {state: value for (form, value), state in _forms(variable).items() if form == kind}
+    if len(written) < variable.size:  # more states than truths
+        return np.arange(variable.size).astype(y.dtype)
+    classes = [written[state] for state in variable.states]
+    return np.array(classes, dtype=object if y.dtype.kind == "O" else None if kind == "text" else y.dtype)
 
 
 def _seed(random_state: Any) -> int:

@@ -306,3 +306,11 @@ def test_what_is_not_private_is_not_called_public(run, patients):
 
 def test_planning_what_has_no_noise(run):
     run("plan", "asia", "--method", "exact").refused("it has no noise")
+
+
+def test_a_report_does_not_replace_a_release_by_its_statement(run, patients, release, tmp_path):
+    run("learn", patients, "asia", "-e", 1, "-o", "privacy.json", "-y")
+    paid = (tmp_path / "privacy.json").read_bytes()
+    run("report", "privacy.json").refused("must not be a file that the command reads")
+    run("report", release).refused("must not be a release")
+    assert (tmp_path / "privacy.json").read_bytes() == paid

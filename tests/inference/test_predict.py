@@ -87,3 +87,11 @@ def test_wrong_tables_are_named():
         ask.predict_proba(table, "lung")
     values = ask.predict_proba(table, "lung", on_impossible="prior")
     np.testing.assert_allclose(values[1], ask.query(["lung"]).values)
+
+
+def test_a_table_without_any_node_of_the_network_is_refused():
+    asia = dpbn.load_network("asia")
+    rows, ask = asia.sample(3, seed=0), dpbn.Inference(asia)
+    with pytest.raises(QueryError, match="a column named like a node"):
+        ask.predict_proba(rows.rename(columns=str.upper), "lung")
+    assert ask.predict_proba(rows[["lung"]], "lung").shape == (3, 2)  # nothing known: the prior

@@ -175,3 +175,20 @@ def test_a_table_shown_twice_is_not_two_levels(tmp_path):
 
     with pytest.raises(FormatError, match="one table at different scales"):
         dpbn.load_release(edited("uniform", tmp_path, twice))
+
+
+def test_different_tables_at_different_scales_are_not_levels_either(tmp_path):
+    def ladder(document):
+        for place, measurement in enumerate(document["measurements"]):
+            measurement |= {"ladder": "1/0", "scale": measurement["scale"] * (1 + place)}
+
+    with pytest.raises(FormatError, match="one table at different scales"):
+        dpbn.load_release(edited("uniform", tmp_path, ladder))
+
+
+def test_a_gradual_release_has_laplace_noise(tmp_path):
+    def ladder(document):
+        document["measurements"][0]["ladder"] = "1/0"
+
+    with pytest.raises(FormatError, match="Laplace noise on all records"):
+        dpbn.load_release(edited("gaussian", tmp_path, ladder))

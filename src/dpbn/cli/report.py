@@ -30,6 +30,8 @@ def report(release: str, output: str | None, title: str | None, as_json: bool) -
     path = Path(output) if output else Path(release).with_suffix(".html")
     check_output(str(path), release)
     companions = [path.with_name(name) for name in COMPANIONS]
+    for place in companions:
+        check_output(str(place), release)
     others = [place.name for place in companions if place.is_file() and opened.id[:16] not in read_text(place)]
     with working("computing error bars"):
         page, privacy, card = write_report(opened, path, title=title or Path(release).stem)

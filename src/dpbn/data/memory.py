@@ -63,7 +63,7 @@ def _from_pandas(series: pandas.Series) -> Any:
         return series.to_numpy(dtype=object)
     try:
         return pa.array(series, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
         return series.to_numpy(dtype=object)
 
 

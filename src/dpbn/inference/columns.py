@@ -48,7 +48,7 @@ def column_codes(values: Any, variable: Variable) -> NDArray[np.int64]:
         values = values.to_arrow()
     try:
         array = values if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)) else _to_arrow(values)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError):
         array = _to_arrow([None if _absent(v) else str(v) for v in values])
     if isinstance(array, pyarrow.ChunkedArray):
         array = array.combine_chunks()

@@ -27,7 +27,9 @@ class Budget:
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)):
             raise PrivacyError(f"epsilon must be a number, got {self.epsilon!r}")
         if not 0 < self.epsilon <= sys.float_info.max:
-            raise PrivacyError(f"epsilon must be finite and above 0, got {self.epsilon!r:.80}")
+            huge = isinstance(self.epsilon, int) and self.epsilon > 0  # thousands of digits cannot even be shown
+            got = "a whole number beyond every float" if huge else repr(self.epsilon)
+            raise PrivacyError(f"epsilon must be finite and above 0, got {got}")
         if isinstance(self.delta, bool) or not isinstance(self.delta, (int, float)) or not 0 <= self.delta < 1:
             raise PrivacyError(f"delta must be in [0, 1), got {self.delta!r}")
 
