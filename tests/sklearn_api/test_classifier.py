@@ -188,14 +188,16 @@ WAYS_OF_Y = {
 
 
 @pytest.mark.parametrize("way", WAYS_OF_X)
-@pytest.mark.parametrize("strange", [None, 0.5, "?", 10**400], ids=["None", "0.5", "text", "huge"])
+@pytest.mark.parametrize("strange", [None, 1, 0.5, "?", 10**400], ids=["None", "1", "0.5", "text", "huge"])
 def test_one_record_does_not_change_what_the_features_of_others_mean(way, strange):
     if way in ("pyarrow", "polars") and strange is not None:
         pytest.skip("columns of one type")
+    if way == "categories" and strange == 1:
+        pytest.skip("pandas itself takes 1 and True for one category")
     made, rows, y = WAYS_OF_X[way], [[True, 1]] * 5, ["yes"] * 5
     before = tables(made(rows), y, APART, "t")
     assert before == {"t": [0, 5], "f": [5, 0], "g": [0, 5]}
-    after = tables(made([*rows, [strange, 1]]), [*y, "yes"], APART, "t")
+    after = tables(made([[strange, 1], *rows]), [*y, "yes"], APART, "t")
     assert sum(abs(a - b) for node in before for a, b in zip(before[node], after[node], strict=True)) <= 3, after
     assert max(abs(np.array(before["f"]) - after["f"])) <= 1
 
