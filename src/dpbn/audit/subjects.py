@@ -50,6 +50,12 @@ STAR_ROWS = pd.DataFrame({name: ["0", "0", "1"] for name in STAR_NAMES})
 ONE_MORE_STAR = pd.concat(
     [STAR_ROWS, pd.DataFrame({n: ["1" if n == "a" else "0"] for n in STAR_NAMES})], ignore_index=True
 )
+_OTHER = ("false", "true", "other")
+KINDS = Structure(  # a column of booleans to which one record of another kind comes first
+    Schema(tuple(Variable(name, _OTHER, catch_all="other") for name in FAMILY)), Dag(FAMILY, {"b": ("a",)})
+)
+TRUTHS = pd.DataFrame({"a": [True, False, True], "b": [False, True, True]}, dtype=object)
+ONE_NUMBER_MORE = pd.concat([pd.DataFrame({"a": [0.5], "b": [0.5]}, dtype=object), TRUTHS], ignore_index=True)
 FAMILIES: tuple[Names, ...] = (("a", "b"), ("a", "c"))
 _BATCH = 500
 
@@ -267,5 +273,11 @@ def learn_subjects() -> list[Subject]:
         Subject("optimized, noise refined in stages", whole_learn("optimized", APART, stage_one=0.8)),
         Subject(
             "optimized, noise drawn together", whole_learn("optimized", STAR), table=STAR_ROWS, neighbour=ONE_MORE_STAR
+        ),
+        Subject(
+            "uniform, a record of another kind",
+            whole_learn("uniform", KINDS, on_unknown="other"),
+            table=TRUTHS,
+            neighbour=ONE_NUMBER_MORE,
         ),
     ]
