@@ -75,6 +75,7 @@ def test_prior_and_public_cpts(asia):
         ({"epsilon": 0}, PrivacyError),
         ({"epsilon": float("nan")}, PrivacyError),
         ({"epsilon": "1"}, PrivacyError),
+        ({"epsilon": 1e-300}, PrivacyError),
         ({"method": "magic"}, InputError),
         ({"method": "uniform", "delta": 1e-6}, InputError),
         ({"method": "uniform", "stage_one": 0.2}, InputError),

@@ -72,6 +72,9 @@ def test_csv_that_is_not_utf8(tmp_path):
     path.write_bytes(b"x,n\n\xff\xfe,1\n")
     with pytest.raises(DataError, match="UTF-8"):
         count(path)
+    path.write_text("x,n\na,1\n", encoding="utf-16")
+    with pytest.raises(DataError, match="got UTF-16"):
+        count(path)
 
 
 def test_folders_named_like_columns_are_columns(tmp_path):
@@ -123,6 +126,14 @@ def test_a_small_table_on_disk_is_read_once_and_a_large_one_again(small, passes,
         assert source.counts([()])[()] == 500
         assert source.counts([("smoke",)])[("smoke",)].tolist() == [(rows["smoke"] == s).sum() for s in ("yes", "no")]
     assert told.count(1.0) == passes
+
+
+def test_a_progress_that_fails_is_not_told_as_a_fault_of_the_table(tmp_path):
+    network = load_network("asia")
+    network.sample(50, seed=3).to_csv(tmp_path / "rows.csv", index=False)
+    source = open_source(tmp_path / "rows.csv", network.structure, progress=lambda share: 1 // 0)
+    with pytest.raises(InputError, match=r"progress .* got ZeroDivisionError"):
+        source.counts([()])
 
 
 def test_a_refused_table_is_refused_again(tmp_path):

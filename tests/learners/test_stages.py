@@ -106,6 +106,13 @@ def test_a_part_outside_its_range_is_refused_before_anything_is_counted(part):
         dpbn.learn(network.sample(10, seed=0), network, 1.0, stage_one=part)
 
 
+def test_next_to_no_noise():
+    network = load_network("asia")
+    rows = network.sample(500, seed=0)
+    release = dpbn.learn(rows, network, 1e6, stage_one=0.3)
+    assert release.network.cpt("smoke")[0] == pytest.approx((rows["smoke"] == "yes").mean(), abs=0.01)
+
+
 def test_gaussian_noise_has_no_ladder():
     network = load_network("asia")
     with pytest.raises(InputError, match="delta"):

@@ -5,6 +5,7 @@ import pytest
 
 import dpbn
 from dpbn.errors import InputError, PrivacyError
+from dpbn.uncertainty.forecast import LEAST_EPSILON
 from dpbn.workload import Query
 
 
@@ -44,6 +45,9 @@ def test_the_inverse_question():
     assert forecast.again(epsilon).error <= 0.03 < forecast.again(epsilon / 1.5).error
     with pytest.raises(InputError, match="in reach"):
         forecast.epsilon_for(1e-6)
+    assert forecast.epsilon_for(1.9) == LEAST_EPSILON
+    with pytest.raises(InputError, match="below 2"):
+        forecast.epsilon_for(2.0)
 
 
 def test_rare_rows_grow_as_epsilon_falls():

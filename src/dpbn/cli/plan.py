@@ -44,6 +44,7 @@ def plan(
     """
     import dpbn
     from dpbn.release import load_model
+    from dpbn.uncertainty.forecast import LEAST_EPSILON
     from dpbn.workload import read_workload
 
     public = dpbn.load_structure(structure)
@@ -79,4 +80,5 @@ def plan(
         ]
         print_table(["table", "cells", "noise", "deviation of a cell"], planned)
     if wanted:
-        click.echo(f"a mean error of {wanted_error:g} needs epsilon {wanted:.3g}")
+        enough = "is reached at any epsilon from" if wanted == LEAST_EPSILON else "needs epsilon"
+        click.echo(f"a mean error of {wanted_error:g} {enough} {wanted:.3g}")

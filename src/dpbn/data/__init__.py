@@ -38,6 +38,7 @@ def open_source(
         raise InputError(f"max_contributions must be 1 without a unit column, got {max_contributions}")
     if unit is not None and (not isinstance(unit, str) or not unit):
         raise InputError(f"unit must be the name of a column, got {unit!r}")
+    progress = None if progress is None else _told(progress)
     reading = Reading(structure.schema, matchings(structure.schema, on_unknown), on_unknown, unit, max_contributions)
     engine = _engine(data)
     if engine is None:
@@ -45,6 +46,18 @@ def open_source(
     from dpbn.data.pushdown import PushdownSource
 
     return PushdownSource(data, engine, reading, progress)
+
+
+def _told(progress: Progress) -> Progress:
+    """The caller's function; if it fails, that is not told as a fault of the table."""
+
+    def tell(share: float | None) -> None:
+        try:
+            progress(share)
+        except Exception as error:
+            raise InputError(f"progress must take a share from 0 to 1, or None, got {type(error).__name__}") from None
+
+    return tell
 
 
 def _kinds(data: Any) -> set[tuple[str, str]]:

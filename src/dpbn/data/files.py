@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import os
 import re
@@ -186,6 +187,9 @@ class CsvReader:
 
 def _refused(file: str, error: Exception, requirement: str) -> DataError:
     """What is wrong with a CSV file, without pyarrow's message: it quotes the line."""
+    with open(file, "rb") as opened:
+        if opened.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16")
     if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
     return DataError(f"{_shown(file)} {requirement}")

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.learners.estimate import estimate, family_homes, family_margin, layout
+from dpbn.learners.estimate import SMALLEST_VARIANCE, estimate, family_homes, family_margin, layout
 from dpbn.learners.influence import influences
 from dpbn.learners.refinement import CELL_LIMIT, model_margins
 from dpbn.learners.strategy import Strategy
@@ -73,7 +73,7 @@ def measure_in_stages(
 
 
 def _rows(coarse: Sequence[Measurement]) -> float:
-    precisions = np.array([1.0 / (measurement.variance * measurement.values.size) for measurement in coarse])
+    precisions = np.array([1.0 / (max(m.variance, SMALLEST_VARIANCE) * m.values.size) for m in coarse])
     totals = np.array([float(measurement.values.sum()) for measurement in coarse])
     return max(1.0, float(precisions @ totals / precisions.sum()))
 

@@ -62,15 +62,23 @@ def split(total: float, weights: Sequence[float]) -> tuple[float, ...]:
 def laplace_scale(epsilon: float, l1_sensitivity: int) -> float:
     """The smallest scale whose own privacy map charges at most `epsilon`."""
     check_loss("epsilon", epsilon)
-    scale = check_scale(max(SMALLEST_SCALE, l1_sensitivity / epsilon))
+    scale = _scale("epsilon", epsilon, l1_sensitivity / epsilon)
     return _smallest(scale, lambda s: bridge.laplace_epsilon(s, l1_sensitivity) <= epsilon)
 
 
 def gaussian_scale(rho: float, l2_sensitivity_squared: int) -> float:
     """The smallest discrete Gaussian scale whose own privacy map charges at most `rho`."""
     check_loss("rho", rho)
-    scale = check_scale(max(SMALLEST_SCALE, math.sqrt(l2_sensitivity_squared / (2 * rho))))
+    scale = _scale("rho", rho, math.sqrt(l2_sensitivity_squared / (2 * rho)))
     return _smallest(scale, lambda s: gaussian_rho(s, l2_sensitivity_squared) <= rho)
+
+
+def _scale(subject: str, loss: float, scale: float) -> float:
+    if scale > LARGEST_SCALE:
+        raise PrivacyError(
+            f"{subject} of a table must leave noise that fits 64 bits, got {loss:.3g}: too little"
+        )
+    return check_scale(max(SMALLEST_SCALE, scale))
 
 
 def _smallest(scale: float, enough: Callable[[float], bool]) -> float:

@@ -29,6 +29,7 @@ from dpbn.uncertainty.guess import CONCENTRATION, LEAST_EVEN, MOST_EVEN, typical
 from dpbn.uncertainty.simulate import SyntheticSource
 from dpbn.workload import Query, checked_workload
 
+LEAST_EPSILON = 1e-3  # asked about: an error that this reaches needs no more
 ROWS_OF_TRUTH = 50_000  # synthetic rows that stand for the guess's own P(parents)
 
 
@@ -75,10 +76,12 @@ class Forecast:
         errors = [*self.simulated, *ends[0], *ends[1]]
         return min(errors), max(errors)
 
-    def epsilon_for(self, error: float, *, lowest: float = 1e-3, highest: float = 1e3) -> float:
+    def epsilon_for(self, error: float, *, lowest: float = LEAST_EPSILON, highest: float = 1e3) -> float:
         """The smallest epsilon (to 5 %) whose forecast error is at most `error`: the inverse question."""
-        if not error > 0:
-            raise InputError(f"a wanted error must be above 0, got {error!r}")
+        if not 0 < error < 2:
+            raise InputError(f"a wanted error must be above 0 and below 2, the largest L1 distance, got {error!r}")
+        if self.again(lowest).error <= error:
+            return lowest
         if self.again(highest).error > error:
             raise InputError(
                 f"an error of {error:g} must be in reach at {self.rows} rows, got {self.again(highest).error:.3g} "
