@@ -30,6 +30,7 @@ _WHOLE = re.compile(r"[+-]?\d+")
 _LONGEST_NUMBER = 1000  # Python refuses to read integers of several thousand digits; longer text is text
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run it: in CSV files after an apostrophe
+PLAIN = frozenset({str, int, float, bool, np.str_, np.int64, np.float64, np.bool_})  # equal values mean the same
 POLICIES = ("error", "drop", "catch_all")
 
 
@@ -91,6 +92,8 @@ class Matching:
             return self.booleans.get(bool(value))
         if isinstance(value, str):
             return self.texts.get(value)
+        if isinstance(value, (np.timedelta64, np.datetime64, np.ndarray)):  # NumPy would make numbers of them
+            return None
         try:
             number = int(value) if isinstance(value, (int, np.integer)) else _as_float(value)
         except (TypeError, ValueError):

@@ -9,7 +9,8 @@ is the position of a state. Every call of `fit` spends epsilon again: cross-vali
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpbn.formats import load_structure
 from dpbn.graph import Dag
 from dpbn.inference import Inference
 from dpbn.learning import learn
-from dpbn.matching import Matching
+from dpbn.matching import PLAIN, Matching
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.noise import InsecureNoise
 
@@ -91,9 +92,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
     def fit(self, X: Any, y: Any) -> DPBayesianNetworkClassifier:
         """Learn the network from rows X with the target's values y; spends epsilon."""
         given, values = X, [_plain(value) for value in _values(y)]
-        X = self._checked(X, reset=True, y=y)
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        X, y = self._both_checked(X, y)
         if len(y) != len(X):
             raise ValueError(f"X and y must have as many rows as each other, got {len(X)} and {len(y)}")
         if self.structure is None:
@@ -147,6 +146,18 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         else:
             kept = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", y=y)
         return kept[0] if isinstance(kept, tuple) else kept
+
+    def _both_checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        """As scikit-learn wants them. Its complaints end before they quote a value, with nothing attached."""
+        try:
+            X = self._checked(X, reset=True, y=y)
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
+            return X, y
+        except (TypeError, ValueError) as error:
+            found = type(error), re.split(r"\n|: ['\"\[(]", str(error), maxsplit=1)[0]
+        kind, reason = found
+        raise (kind if kind in (TypeError, ValueError) else ValueError)(reason)
 
     def _naive(self, features: int, y: NDArray[Any]) -> tuple[Structure, str, NDArray[Any]]:
         """Target on top, every column below it, all domains public."""
@@ -250,20 +261,20 @@ def _column(variable: Variable, values: Sequence[Any]) -> list[Any]:
     known: dict[tuple[type, Any], Any] = {}
     result = []
     for value in map(_plain, values):
+        if type(value) not in PLAIN:
+            result.append(_label(rule, value))
+            continue
         key = (type(value), value)  # True is not 1
-        try:
-            if key not in known:
-                known[key] = _label(rule, value)
-            result.append(known[key])
-        except TypeError:  # not hashable, so certainly not a state
-            result.append(None)
+        if key not in known:
+            known[key] = _label(rule, value)
+        result.append(known[key])
     return result
 
 
 def _label(rule: Matching, value: Any) -> Any:
     """What a value stands for: a label, or a number to be cut; None if missing; itself as text if it is neither."""
     variable = rule.variable
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or not isinstance(value, Hashable) or (isinstance(value, float) and math.isnan(value)):
         return None
     code = rule.code(value)
     if code is None and isinstance(value, str):

@@ -3,10 +3,12 @@
 import datetime
 import fractions
 import itertools
+import uuid
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -111,14 +113,20 @@ KINDS = [
     *(0.0, 1.0, 0.1, 0.5, 2.0**53, 1e300, float("inf"), float("nan"), np.float32(0.1), np.float32(1), 1j),
     *("1", "0.1", "true", "a", "", b"1", np.str_("a"), None, pd.NA, pd.NaT, (1,), [1], pa.scalar("a"), pa.scalar(1)),
     *(Decimal("0.1"), Decimal(1), Decimal("1e30"), fractions.Fraction(1, 10), datetime.date(2020, 1, 1)),
+    *(np.timedelta64(1, "Y"), np.timedelta64(12, "M"), np.datetime64(1, "ns"), np.datetime64(1, "s"), np.array([1.0])),
     *(datetime.datetime(2020, 1, 1), datetime.timedelta(1), pd.Timestamp("2020"), pd.Interval(0, 1), pd.Period("2020")),
 ]
 LABELS = Variable("x", ("1", "0.1", "true", "a", "false", str(BIG), str(2**60 + 1), "0", "1e30"))
 CUTS = Variable("x", ("a", "1", "true"), cut_points=(0.1, 0.5))
 
 
+def objects(values):
+    """One object each, also where NumPy would see an array of arrays."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
 def mixed(values, variable, categorical=False):
-    column = pd.Series(values, dtype=object)
+    column = pd.Series(objects(values), dtype=object)
     structure = Structure(Schema((variable,)), Dag(("x",), {}))
     frame = pd.DataFrame({"x": column.astype("category") if categorical else column})
     return open_source(frame, structure, on_unknown="drop").counts([("x",)])["x",]
@@ -130,6 +138,39 @@ def test_what_one_record_holds_does_not_change_what_the_others_mean(variable):
     assert sum(int(table.sum()) for table in alone) > 15
     for (first, one), (second, other) in itertools.product(zip(KINDS, alone, strict=True), repeat=2):
         np.testing.assert_array_equal(mixed([first, second], variable), one + other, err_msg=f"{first!r} {second!r}")
+
+
+def test_a_value_that_equals_another_is_not_taken_for_it():
+    spans = Variable("x", ("1", "12"))
+    month, year = np.timedelta64(12, "M"), np.timedelta64(1, "Y")
+    assert month == year
+    np.testing.assert_array_equal(mixed([year, month, month], spans), mixed([year], spans) + mixed([month] * 2, spans))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_people_told_by_python_objects_in_polars(lazy):
+    """Arrow would see where each object lies in memory: every record another person."""
+    one, other = uuid.UUID(int=1), uuid.UUID(int=2)
+    people = [one if row % 2 else uuid.UUID(int=1) for row in range(20)] + [other]
+    frame = pl.DataFrame({"unit": pl.Series(people, dtype=pl.Object), "x": ["a"] * 21, "y": [0.0] * 21})
+    source = open_source(frame.lazy() if lazy else frame, STRUCTURE, unit="unit", max_contributions=2)
+    assert source.counts(SETS)["x",].tolist() == [3, 0, 0]
+
+
+def test_objects_in_polars_match_value_by_value():
+    frame = pl.DataFrame({"x": pl.Series(["a", 1, "b"], dtype=pl.Object), "y": [0.0] * 3})
+    assert open_source(frame, STRUCTURE, on_unknown="drop").counts(SETS)["x",].tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_a_record_that_is_no_text_leaves_the_others_as_they_are(file, tmp_path):
+    """Bytes that are not UTF-8, in a dictionary of text: unknown as a value, a person like others as a unit."""
+    broken = pa.array([b"a", b"\xff", b"b"]).view(pa.string())
+    table = pa.table({"unit": broken, "x": broken.dictionary_encode(), "y": [0.0] * 3})
+    if file:
+        pq.write_table(table, tmp_path / "t.parquet")
+    source = open_source(tmp_path / "t.parquet" if file else table, STRUCTURE, on_unknown="drop", unit="unit")
+    assert source.counts(SETS)["x",].tolist() == [1, 1, 0]
 
 
 def test_a_categorical_column_without_a_type_counts_value_by_value():

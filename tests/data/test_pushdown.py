@@ -203,3 +203,28 @@ def test_a_stream_that_can_be_read_once_is_refused_before_the_charge(policy, tmp
     with pytest.raises(DataError, match="readable by its engine"):
         learn(stream, structure, 1.0, on_unknown=policy, ledger=ledger, dataset="once")
     assert ledger.remaining("once").epsilon == 2
+
+
+def collated(native, records):
+    """Text that the engine compares without regard to case."""
+    table = native(pa.table({"x": [x for x, _ in records], "p": [p for _, p in records]}))
+    if hasattr(table, "selectExpr"):
+        return table.coalesce(1).selectExpr("x collate UTF8_LCASE as x", "p collate UTF8_LCASE as p")
+    return table.project("x COLLATE NOCASE AS x, p COLLATE NOCASE AS p")
+
+
+@pytest.mark.parametrize("policy", ["drop", "other"])
+@pytest.mark.parametrize("place", [0, 5])
+def test_a_spelling_that_the_engine_calls_equal_changes_no_other_record(native, policy, place):
+    records = [("a", str(person)) for person in range(5)]
+    structure = Structure(Schema((Variable("x", ("a", "b", "other"), catch_all="other"),)), Dag(("x",), {}))
+    larger = [*records[:place], ("A", "z"), *records[place:]]
+    first, second = (open_source(collated(native, r), structure, on_unknown=policy) for r in (records, larger))
+    assert np.abs(first.counts([("x",)])["x",] - second.counts([("x",)])["x",]).sum() <= 1
+
+
+def test_people_whom_the_engine_calls_equal_are_two(native):
+    structure = Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {}))
+    records = [*[("a", "p1")] * 3, *[("b", "P1")] * 9]
+    source = open_source(collated(native, records), structure, unit="p", max_contributions=3)
+    assert source.counts([("x",)])["x",].tolist() == [3, 3]

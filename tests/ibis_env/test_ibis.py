@@ -57,3 +57,55 @@ def test_odd_column_names_and_types(connection):
     structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))
     with pytest.raises(DataError, match="text, numbers or booleans, got type Date"):
         open_source(held(connection, pa.table({"y": pa.array([0], pa.date32())})), structure)
+
+
+@pytest.fixture
+def collated(connection):
+    """Tables of text that the engine compares without regard to case, or of another type."""
+
+    def run(statement):
+        done = connection.raw_sql(statement)
+        if connection.name == "postgres":
+            done.close()
+
+    def make(records, kind=None):
+        name = ibis.util.gen_name("collated")
+        if kind is None and connection.name == "postgres":
+            how = "provider = icu, locale = 'und-u-ks-level2', deterministic = false"
+            run(f"CREATE COLLATION IF NOT EXISTS nocase ({how})")
+        kind = kind or "text COLLATE nocase"
+        run(f"CREATE TABLE {name} (x {kind}, p {kind})")
+        for x, p in records:
+            run(f"INSERT INTO {name} VALUES ('{x}', '{p}')")
+        return connection.table(name)
+
+    return make
+
+
+@pytest.mark.parametrize("policy", ["drop", "other"])
+def test_a_spelling_that_the_engine_calls_equal_changes_no_other_record(collated, policy):
+    structure = Structure(Schema((Variable("x", ("a", "b", "other"), catch_all="other"),)), Dag(("x",), {}))
+    records = [("a", str(person)) for person in range(5)]
+    for larger in ([("A", "z"), *records], [*records, ("A", "z")]):
+        assert open_source(collated(larger), structure, on_unknown=policy).counts([("x",)])["x",].tolist() == [6, 0, 0]
+
+
+def test_people_whom_the_engine_calls_equal(collated, connection):
+    """Two where the engine can tell their bytes, else one with the records of both: never more than k for either."""
+    structure = Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {}))
+    records = [*[("a", "p1")] * 3, *[("b", "P1")] * 9]
+    counts = open_source(collated(records), structure, unit="p", max_contributions=3).counts([("x",)])["x",]
+    assert counts.tolist() == [3, 3] if connection.name == "duckdb" else counts.sum() == 3
+
+
+def test_numbers_without_a_limit(collated, connection):
+    """PostgreSQL has numbers that are no float: one refuses the table, before anything is charged."""
+    if connection.name != "postgres":
+        pytest.skip("decimals of DuckDB have a limit")
+    structure = Structure(
+        Schema((Variable("x", ("low", "high", "?"), cut_points=(0.5,), catch_all="?"),)), Dag(("x",), {})
+    )
+    fine = collated([("0", "1"), ("NaN", "1"), ("Infinity", "2")], "numeric")
+    assert open_source(fine, structure, on_unknown="?").counts([("x",)])["x",].tolist() == [1, 1, 1]
+    with pytest.raises(DataError, match="NumericValueOutOfRange"):  # the first question already, that of their number
+        open_source(collated([("1e400", "1")], "numeric"), structure, on_unknown="?").counts([()])

@@ -189,6 +189,33 @@ def test_a_rolled_back_file_is_evident_from_the_anchor_or_a_kept_head(path, tmp_
         Ledger(path).verify(head)
 
 
+def test_a_ledger_of_two_names_is_refused(path, tmp_path):
+    """SQLite locks by name: two processes would spend the same budget through the two."""
+    ledger = filled(path)
+    (tmp_path / "other.db").hardlink_to(path)
+    for spend in (lambda: ledger.charge("ward", 0.1), lambda: Ledger(tmp_path / "other.db")):
+        with pytest.raises(LedgerCorruptError, match="one name, got 2 hard links"):
+            spend()
+
+
+def test_a_file_put_in_the_place_of_an_open_one_is_noticed(path, tmp_path):
+    ledger = filled(path)
+    ledger.remaining("ward")  # opens it
+    shutil.copy(path, tmp_path / "copy.db")
+    (tmp_path / "copy.db").replace(path)
+    with pytest.raises(LedgerCorruptError, match="the file that was opened"):
+        ledger.charge("ward", 0.1)
+
+
+def test_the_same_charge_to_two_copies_makes_two_entries(path, tmp_path):
+    filled(path)
+    shutil.copy(path, tmp_path / "copy.db")
+    first, second = Ledger(path), Ledger(tmp_path / "copy.db")
+    for ledger in (first, second):
+        ledger.charge("ward", 0.1)
+    assert first.head() != second.head()
+
+
 def test_a_deleted_or_torn_file_is_evident(path):
     filled(path)
     content = path.read_bytes()

@@ -1,6 +1,7 @@
 """The scikit-learn classifier: its contract, and that it is the library underneath."""
 
 import collections
+import datetime
 
 import numpy as np
 import pandas
@@ -234,3 +235,37 @@ def test_classes_are_told_as_y_writes_them(y, states):
 def test_a_truth_is_no_number_to_be_cut():
     rows = pandas.DataFrame({"age": pandas.Series([True, 70], dtype=object)})
     assert tables(rows, ["no", "yes"]) == {"sick": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "reason"),
+    [
+        ([[31.25], [47.5], [1j]], ["no"] * 3, "Complex data"),
+        ([[1.0]] * 3, [47.5, 31.25, 1j], "Complex data"),
+        (pandas.DataFrame({"age": pandas.Series([1.0, "SECRET-4711"], dtype=object)}), [0, 1], "could not convert"),
+    ],
+)
+def test_complaints_about_rows_do_not_quote_them(X, y, reason):
+    model = DPBayesianNetworkClassifier(classes=[0, 1]) if y == [0, 1] else DPBayesianNetworkClassifier(AGES, "sick")
+    with pytest.raises(ValueError, match=reason) as refused:
+        model.fit(X, y)
+    assert not any(secret in str(refused.value) for secret in ("31.25", "47.5", "SECRET"))
+    assert refused.value.__cause__ is None and refused.value.__context__ is None
+
+
+def test_a_time_that_equals_another_is_not_taken_for_it():
+    there = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
+    here = there.astimezone(datetime.timezone(datetime.timedelta(hours=1)))
+    assert here == there
+    schema = Schema((Variable("t", ("no", "yes")), Variable("x", (str(there), "other"), catch_all="other")))
+    model = DPBayesianNetworkClassifier(
+        Structure(schema, Dag(("t", "x"), {"x": ("t",)})),
+        "t",
+        1e6,
+        method="uniform",
+        on_unknown="other",
+        random_state=0,
+    )
+    fitted = model.fit([[here], *[[there]] * 5], ["no"] * 6)
+    (counted,) = [m.values for m in fitted.release_.measurements if m.names == ("t", "x")]
+    assert counted.tolist() == [[5, 1], [0, 0]]

@@ -96,7 +96,12 @@ EDITS = {
     "sampling credited to replace": (
         "people",
         lambda d: d["measurements"][0].update(sampling={"rate": "1/10", "group": "1"}),
-        "sampling must not be credited",
+        "icml2020 only, and where neighbours differ by one row",
+    ),
+    "sampling credited to uniform": (
+        "uniform",
+        lambda d: [m.update(sampling={"rate": "1/1000000", "group": "1"}) for m in d["measurements"]],
+        "icml2020 only",
     ),
     "delta lowered": ("gaussian", lambda d: d["guarantee"].update(delta=1e-9), "must claim what"),
     "delta forgotten": ("gaussian", lambda d: d["guarantee"].update(delta=0.0), "can be accounted for"),

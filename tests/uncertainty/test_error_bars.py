@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpbn
-from dpbn.errors import QueryError
+from dpbn.errors import FormatError, QueryError
+from dpbn.release import from_dict, to_dict
 from dpbn.uncertainty.leaning import relevant
 from dpbn.uncertainty.reestimate import estimator_of
 
@@ -153,3 +154,22 @@ def test_answers_name_the_weak_rows_they_lean_on():
     assert dpbn.Inference(network).query(["LungParench"]).weak_rows == []
     rich = dpbn.Inference(dpbn.learn(data, network, epsilon=100.0, noise=dpbn.InsecureNoise(1)))
     assert rich.query(["Disease"]).weak_rows == []
+
+
+@pytest.mark.parametrize(
+    ("method", "edit"),
+    [
+        ("icml2020", {"details": {}}),
+        ("icml2020", {"details": {"stage_one_epsilon": 0.3, "stage_two": {"asia": 0.1}}}),
+        ("icml2020", {"details": {"stage_one_epsilon": "0.3"}}),
+        ("uniform", {"allocation": {}}),
+        ("uniform", {"allocation": {"asia": -1.0}}),
+    ],
+)
+def test_a_release_file_that_was_edited_is_refused(method, edit):
+    network = dpbn.load_network("asia")
+    document = to_dict(dpbn.learn(network.sample(200, seed=1), network, method=method))
+    for name, value in edit.items():
+        document[name] = {**document[name], **value} if value else {}
+    with pytest.raises(FormatError, match="budget"):
+        dpbn.Inference(from_dict(document)).query(["dysp"]).interval()

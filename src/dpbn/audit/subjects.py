@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,11 @@ KINDS = Structure(  # a column of booleans to which one record of another kind c
 )
 TRUTHS = pd.DataFrame({"a": [True, False, True], "b": [False, True, True]}, dtype=object)
 ONE_NUMBER_MORE = pd.concat([pd.DataFrame({"a": [0.5], "b": [0.5]}, dtype=object), TRUTHS], ignore_index=True)
+PEOPLE = ROWS.assign(person=[UUID(int=row) for row in range(3)])
+ONE_PERSON_MORE = pd.concat(  # with five records, of which one may count
+    [PEOPLE, pd.DataFrame({"a": ["1"] * 5, "b": ["1"] * 5, "person": [UUID(int=3) for _ in range(5)]})],
+    ignore_index=True,
+)
 FAMILIES: tuple[Names, ...] = (("a", "b"), ("a", "c"))
 _BATCH = 500
 
@@ -279,5 +285,11 @@ def learn_subjects() -> list[Subject]:
             whole_learn("uniform", KINDS, on_unknown="other"),
             table=TRUTHS,
             neighbour=ONE_NUMBER_MORE,
+        ),
+        Subject(
+            "uniform, a person with five records",
+            whole_learn("uniform", unit="person"),
+            table=PEOPLE,
+            neighbour=ONE_PERSON_MORE,
         ),
     ]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.errors import DataError
-from dpbn.matching import Matching
+from dpbn.matching import PLAIN, Matching
 
 Codes = NDArray[np.unsignedinteger]
 
@@ -57,14 +57,13 @@ def _encode_objects(values: Sequence[Any], matching: Matching, out: Codes) -> No
     seen: dict[tuple[type, Any], int] = {}
     mark = unknown_mark(out.dtype)
     for row, value in enumerate(values):
-        key = (type(value), value)
-        try:
-            code = seen.get(key)
-        except TypeError:  # not hashable, so certainly not a state
-            code = mark
+        plain = type(value) in PLAIN
+        code = seen.get((type(value), value)) if plain else None
         if code is None:
             found = matching.code(value)
-            code = seen[key] = mark if found is None else found
+            code = mark if found is None else found
+            if plain:
+                seen[type(value), value] = code
         out[row] = code
 
 
@@ -76,7 +75,7 @@ def _encode_array(array: pa.Array, matching: Matching, out: Codes) -> None:
         out[:] = unknown_mark(out.dtype)
     elif pa.types.is_dictionary(kind):
         _encode_dictionary(array, matching, out)
-    elif _is_text(kind):
+    elif is_text(kind):
         _encode_text(array, matching, out)
     elif pa.types.is_boolean(kind):
         _encode_booleans(array, matching, out)
@@ -88,7 +87,7 @@ def _encode_array(array: pa.Array, matching: Matching, out: Codes) -> None:
         raise wrong_type(matching, str(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
@@ -103,12 +102,15 @@ def plain_type(kind: object) -> str:
 
 def _encode_dictionary(array: pa.DictionaryArray, matching: Matching, out: Codes) -> None:
     labels = array.dictionary
-    if _is_text(labels.type):  # a plain lookup: Arrow's call costs as much as translating a whole batch
-        _translate(array.indices, [matching.texts.get(label) for label in labels.to_pylist()], out)
-    else:
-        lookup = np.empty(len(labels), dtype=out.dtype)
-        _encode_array(labels, matching, lookup)
-        _translate(array.indices, lookup, out)
+    try:
+        if is_text(labels.type):  # a plain lookup: Arrow's call costs as much as translating a whole batch
+            _translate(array.indices, [matching.texts.get(label) for label in labels.to_pylist()], out)
+            return
+    except UnicodeDecodeError:  # one label is no text: the others are what they are
+        pass
+    lookup = np.empty(len(labels), dtype=out.dtype)
+    _encode_array(labels, matching, lookup)
+    _translate(array.indices, lookup, out)
 
 
 def _translate(indices: pa.Array, codes: Sequence[int | None] | Codes, out: Codes) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from dpbn.data.rows import Block
@@ -78,7 +79,14 @@ class PolarsReader:
         return self._frame.columns
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        yield Block(self._frame.height, {name: self._frame.get_column(name).to_arrow() for name in names})
+        yield Block(self._frame.height, {name: _from_polars(self._frame.get_column(name)) for name in names})
+
+
+def _from_polars(series: polars.Series) -> Any:
+    """An Arrow array, or Python objects as they stand: Arrow would see the place of each in memory, not its value."""
+    if str(series.dtype) == "Object":
+        return np.fromiter(series.to_list(), dtype=object, count=len(series))
+    return series.to_arrow()
 
 
 class PolarsLazyReader:

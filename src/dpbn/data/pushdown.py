@@ -1,6 +1,7 @@
 """Counting inside another engine: DuckDB, Spark, and whatever Ibis speaks to. Only cells come back, never rows.
 
-Every variable becomes a key: one of finitely many values of its domain, or null if unknown. Each packed
+Every variable becomes a key: the code of its state, or null if unknown. The engine finds it row by row, so that a
+collation, by which 'A' and 'a' are one group and either may come back, changes no other row's. Each packed
 group is then one GROUP BY over its keys (GROUPING SETS were seen to be many times slower on Spark). So at
 most one cell per combination of states leaves the engine, whatever the column holds.
 
@@ -52,7 +53,9 @@ class PushdownSource:
         ]
         columns = [key.expression().alias(key.alias) for key in self._keys]
         if reading.unit is not None:
-            columns.append(_unit(names[reading.unit], schema[names[reading.unit]]).alias(_UNIT))
+            kind = schema[names[reading.unit]]
+            self._unit_is_text = kind == nw.String
+            columns.append(_unit(names[reading.unit], kind).alias(_UNIT))
         self._frame = frame.select(*columns)
         self._checked = False
         self._salt = secrets.randbits(62)  # for the estimate's sake only: any salt is as private
@@ -76,7 +79,7 @@ class PushdownSource:
         raise PrivacyError(f"a sample of records must be drawn where they are held, got {self._engine}")
 
     def _check(self) -> None:
-        """Refuse unknown values, counted over all records in one query."""
+        """Refuse unknown values, counted over all records in one query; what the engine refuses shows here as well."""
         if self._checked:
             return
         if self._reading.on_unknown == "drop":  # a stream that can be read once must fail now, not after the charge
@@ -86,7 +89,8 @@ class PushdownSource:
         watched = {key.alias: key.matching.column for key in self._keys if key.matching.catch_all is None}
         if self._reading.unit is not None:
             watched[_UNIT] = self._reading.unit
-        totals = [nw.len().alias(_ROWS), *(nw.col(alias).count().alias(alias) for alias in watched)]
+        known = {**{key.alias: key.matching.column for key in self._keys}, **watched}
+        totals = [nw.len().alias(_ROWS), *(nw.col(alias).count().alias(alias) for alias in known)]
         found = self._frame.select(*totals).collect().rows(named=True)[0]
         rows = int(found[_ROWS])
         self._reading.refuse(((column, rows - int(found[alias])) for alias, column in watched.items()), rows)
@@ -98,7 +102,7 @@ class PushdownSource:
         if self._reading.unit is not None:
             native = frame.filter(~nw.col(_UNIT).is_null()).to_native()
             aliases = [key.alias for key in self._keys]
-            frame = nw.from_native(_NUMBERED[self._engine](native, aliases, self._salt)).lazy()
+            frame = nw.from_native(_NUMBERED[self._engine](native, aliases, self._salt, self._unit_is_text)).lazy()
             frame = frame.filter(nw.col(_RANK) <= self._reading.max_contributions)
         if self._reading.on_unknown == "drop":
             frame = frame.filter(*(~nw.col(key.alias).is_null() for key in self._keys))
@@ -143,51 +147,45 @@ def _opened(native: Any, engine: str) -> tuple[Any, dict[str, str]]:
 
 
 class _Key:
-    """One variable inside the engine: an expression with finitely many values, and what they mean."""
+    """One variable inside the engine: an expression whose values are codes."""
 
     def __init__(self, alias: str, matching: Matching, column: str, kind: Any):
         self.alias, self.matching = alias, matching
         self._column, self._kind = column, kind
-        self._meaning: Mapping[Any, int]
-        if kind.is_numeric() and matching.cuts is not None:
-            self._meaning = {code: code for code in range(len(matching.cuts) + 1)}
-        elif kind.is_numeric():
-            self._meaning = matching.numbers
-        elif kind == nw.Boolean:
-            self._meaning = matching.booleans
-        elif kind in (nw.String, nw.Categorical, nw.Enum):
-            self._meaning = matching.texts
-        else:
+        if not kind.is_numeric() and kind not in (nw.Boolean, nw.String, nw.Categorical, nw.Enum):
             raise wrong_type(matching, str(kind))
 
-    def code(self, value: Any) -> int | None:
-        code = None if value is None else self._meaning.get(value)
-        return self.matching.catch_all if code is None else code
+    def code(self, value: int | None) -> int | None:
+        return self.matching.catch_all if value is None else value
 
     def expression(self) -> Any:
         column = nw.col(self._column)
         if self._kind == nw.Boolean:
-            wanted: Sequence[Any] = [truth for truth in (True, False) if truth in self._meaning]
-            return column if len(wanted) == 2 else _only(column, [column == truth for truth in wanted])
+            return _place(column, self.matching.booleans)
         if not self._kind.is_numeric():
-            text = column if self._kind == nw.String else column.cast(nw.String)
-            return _only(text, [text.is_in(list(self._meaning))])
+            return _place(column if self._kind == nw.String else column.cast(nw.String), self.matching.texts)
         if self._kind.is_integer() and self.matching.cuts is None:
-            wanted = [number for number in self._meaning if isinstance(number, int) and abs(number) < 2**63]
-            return _only(column, [column.is_in(wanted)] if wanted else [])
+            whole = {n: c for n, c in self.matching.numbers.items() if isinstance(n, int) and abs(n) < 2**63}
+            return _place(column, whole)
         number = column.cast(nw.Float64)
         if self.matching.cuts is None:
-            wanted = list(self.matching.floats)
-            return _only(number, [number.is_in(wanted)] if wanted else [])
+            return _place(number, self.matching.floats)
         known = ~column.is_null()
-        if self._kind.is_float():
-            known = known & ~column.is_nan()  # engines disagree on how NaN compares
+        if not self._kind.is_integer():
+            known = known & ~number.is_nan()  # engines disagree on how NaN compares
         return nw.when(known).then(_interval(number, list(self.matching.cuts), 0))
 
 
-def _only(column: Any, conditions: Sequence[Any]) -> Any:
-    """The column where a condition holds, null elsewhere; without conditions null everywhere."""
-    return nw.when(conditions[0] if conditions else column.is_null()).then(column)
+def _place(column: Any, codes: Mapping[Any, int]) -> Any:
+    """The code of the value that the column equals, null if none, by halving as in `_interval`."""
+    if not codes:
+        return nw.when(column.is_null() & ~column.is_null()).then(nw.lit(0))  # null everywhere
+    if len(codes) == 1:
+        ((value, code),) = codes.items()
+        return nw.when(column == nw.lit(value)).then(nw.lit(code))
+    values, middle = list(codes), len(codes) // 2
+    first, second = {v: codes[v] for v in values[:middle]}, {v: codes[v] for v in values[middle:]}
+    return nw.when(column.is_in(list(first))).then(_place(column, first)).otherwise(_place(column, second))
 
 
 def _interval(number: Any, cuts: Sequence[float], first: int) -> Any:
@@ -204,8 +202,11 @@ def _unit(column: str, kind: Any) -> Any:
     return nw.when(~unit.is_nan()).then(unit) if kind.is_float() else unit
 
 
-def _numbered_duckdb(relation: Any, keys: Sequence[str], salt: int) -> Any:
-    unit = f"PARTITION BY {_UNIT} ORDER BY"
+# Text is partitioned by its bytes: by a collation "p1" and "P1" would be one person.
+
+
+def _numbered_duckdb(relation: Any, keys: Sequence[str], salt: int, text: bool) -> Any:
+    unit = f"PARTITION BY {f'encode({_UNIT})' if text else _UNIT} ORDER BY"
     placed = relation.project(f"*, row_number() OVER ({unit} {', '.join(keys)}) AS {_PLACE}")
     return placed.project(f"*, row_number() OVER ({unit} hash({_UNIT}, {_PLACE}, {salt}), {_PLACE}) AS {_RANK}")
 
@@ -229,25 +230,28 @@ def _cells_duckdb(relation: Any, groups: Sequence[Sequence[str]]) -> Iterator[Se
         yield from cells
 
 
-def _numbered_ibis(table: Any, keys: Sequence[str], salt: int) -> Any:
+def _numbered_ibis(table: Any, keys: Sequence[str], salt: int, text: bool) -> Any:
     import ibis
 
-    placed = table.mutate(**{_PLACE: ibis.row_number().over(group_by=_UNIT, order_by=list(keys))})
+    def unit(of: Any) -> list[Any]:
+        return [of[_UNIT], of[_UNIT].hash()] if text else [of[_UNIT]]  # Ibis has no bytes that every engine understands
+
+    placed = table.mutate(**{_PLACE: ibis.row_number().over(group_by=unit(table), order_by=list(keys))})
     mixed = (placed[_UNIT].cast("string") + "/" + placed[_PLACE].cast("string") + f"/{salt}").hash()
-    rank = ibis.row_number().over(group_by=_UNIT, order_by=[mixed, placed[_PLACE]]) + 1  # Ibis counts from 0
+    rank = ibis.row_number().over(group_by=unit(placed), order_by=[mixed, placed[_PLACE]]) + 1  # Ibis counts from 0
     return placed.mutate(**{_RANK: rank})
 
 
-def _numbered_spark(frame: Any, keys: Sequence[str], salt: int) -> Any:
+def _numbered_spark(frame: Any, keys: Sequence[str], salt: int, text: bool) -> Any:
     from pyspark.sql import Window, functions
 
-    unit = Window.partitionBy(_UNIT)
+    unit = Window.partitionBy(functions.col(_UNIT).cast("binary") if text else functions.col(_UNIT))
     placed = frame.withColumn(_PLACE, functions.row_number().over(unit.orderBy(*keys)))
     mixed = functions.xxhash64(functions.col(_UNIT), functions.col(_PLACE), functions.lit(salt))
     return placed.withColumn(_RANK, functions.row_number().over(unit.orderBy(mixed, _PLACE)))
 
 
-_NUMBERED: Mapping[str, Callable[[Any, Sequence[str], int], Any]] = {
+_NUMBERED: Mapping[str, Callable[[Any, Sequence[str], int, bool], Any]] = {
     "duckdb": _numbered_duckdb,
     "ibis": _numbered_ibis,
     "spark": _numbered_spark,

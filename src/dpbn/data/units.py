@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpbn.data.encode import Written, plain_type
+from dpbn.data.encode import Written, is_text, plain_type
 from dpbn.errors import DataError
 
 
@@ -30,7 +30,7 @@ class UnitBound:
     def keep(self, values: Any, rows: int) -> tuple[NDArray[np.bool_], int]:
         """Which of the next records to keep, and how many have no unit (those are not kept)."""
         numbers, ids = _factorized(values)
-        self._kinds.update("text" if isinstance(unit, str) else "other" for unit in ids)
+        self._kinds.update("text" if isinstance(unit, (str, bytes)) else "other" for unit in ids)
         if len(self._kinds) > 1:
             raise DataError(f"the unit column {self.column!r} must hold values of one kind, got text and others mixed")
         present = numbers >= 0
@@ -70,4 +70,5 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
         kind = plain_type(array.type)
         raise DataError(f"a unit must be told by text or a whole number, got a column of type {kind}") from None
     indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return indices, coded.dictionary.to_pylist()
+    ids = coded.dictionary
+    return indices, ids.cast(pa.large_binary()).to_pylist() if is_text(ids.type) else ids.to_pylist()

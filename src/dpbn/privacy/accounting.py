@@ -75,9 +75,7 @@ def gaussian_scale(rho: float, l2_sensitivity_squared: int) -> float:
 
 def _scale(subject: str, loss: float, scale: float) -> float:
     if scale > LARGEST_SCALE:
-        raise PrivacyError(
-            f"{subject} of a table must leave noise that fits 64 bits, got {loss:.3g}: too little"
-        )
+        raise PrivacyError(f"{subject} of a table must leave noise that fits 64 bits, got {loss:.3g}: too little")
     return check_scale(max(SMALLEST_SCALE, scale))
 
 

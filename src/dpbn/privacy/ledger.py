@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -218,7 +219,8 @@ class Ledger:
 
     def _append(self, connection: sqlite3.Connection, dataset: str, kind: str, body: dict[str, Any]) -> Entry:
         last = self._last(connection)
-        body = {"when": datetime.now(UTC).isoformat(timespec="seconds"), **body}
+        # without something of its own, the same charge to two copies of a ledger in one second would be one entry
+        body = {"when": datetime.now(UTC).isoformat(timespec="seconds"), "nonce": secrets.token_hex(8), **body}
         blank = Entry(last.id + 1 if last else 1, dataset, kind, body, last.hash if last else GENESIS, "")
         entry = Entry(blank.id, dataset, kind, body, blank.previous, entry_hash(blank))
         row = (entry.id, dataset, kind, canonical(body), entry.previous, entry.hash)
@@ -282,13 +284,23 @@ class Ledger:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             self._local.connection, self._local.owner = connection, os.getpid()
+            self._local.file = self._file()
         return self._local.connection
+
+    def _file(self) -> tuple[int, int]:
+        """Which file it is. SQLite locks by name: through a second hard link somebody would spend the same budget."""
+        found = self.path.stat()
+        if found.st_nlink > 1:
+            raise LedgerCorruptError(f"ledger {self.path.name} must have one name, got {found.st_nlink} hard links")
+        return found.st_dev, found.st_ino
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         connection = self._connection()
         connection.execute("BEGIN IMMEDIATE")
         try:
+            if self._file() != self._local.file:
+                raise LedgerCorruptError(f"ledger {self.path.name} must be the file that was opened, got another")
             yield connection
             connection.execute("COMMIT")
         except BaseException:

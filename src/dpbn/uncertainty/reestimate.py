@@ -7,12 +7,12 @@ deterministic map from noisy values to CPTs that the learner applied, on a batch
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError
+from dpbn.errors import FormatError, InputError
 from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.icml2020 import weighted_mean
 from dpbn.learners.procedure1 import node_tables, parameters_from
@@ -21,6 +21,7 @@ from dpbn.measure import finest
 if TYPE_CHECKING:
     from dpbn.release import Release
 
+LARGEST_SHARE = 1e12  # of epsilon: more than leaves any noise
 Array = NDArray[np.float64]
 Tables = Sequence[NDArray[np.int64]]  # one per measurement of the release, in order; the replicate is the first axis
 
@@ -30,10 +31,27 @@ def estimator_of(release: Release) -> Callable[[Tables], Mapping[str, Array]]:
     if release.method == "optimized":
         return lambda tables: _optimized(release, tables)
     if release.method == "uniform":
-        return _one_by_one(lambda tables: _procedure1(release, release.allocation, tables))
+        shares = _shares(release, release.allocation)
+        return _one_by_one(lambda tables: _procedure1(release, shares, tables))
     if release.method == "icml2020":
-        return _one_by_one(lambda tables: _two_stages(release, tables))
+        shares = _shares(release, release.details.get("stage_two"))
+        one = _share(release.details.get("stage_one_epsilon")) / max(len(shares), 1)
+        return _one_by_one(lambda tables: _two_stages(release, one, shares, tables))
     raise InputError(f"error bars need a release made with noise, got method {release.method!r}")
+
+
+def _shares(release: Release, found: Any) -> dict[str, float]:
+    """A budget for every node that is not public; a release file may say anything."""
+    nodes = [node for node in release.structure.nodes if node not in release.public_nodes]
+    if not isinstance(found, Mapping) or set(found) != set(nodes):
+        raise FormatError(f"a release by {release.method} must name a budget for every node that was measured")
+    return {node: _share(found[node]) for node in nodes}
+
+
+def _share(found: Any) -> float:
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 < found <= LARGEST_SHARE:
+        raise FormatError(f"a budget in a release must be a number above 0, got {found!r:.40}")
+    return float(found)
 
 
 def _priors(release: Release) -> dict[str, Array]:
@@ -65,10 +83,8 @@ def _procedure1(release: Release, shares: Mapping[str, float], tables: Tables) -
     return parameters_from(release.structure, shares, tables, _priors(release)).cpts
 
 
-def _two_stages(release: Release, tables: Tables) -> Mapping[str, Array]:
-    shares: Mapping[str, float] = release.details["stage_two"]
+def _two_stages(release: Release, one: float, shares: Mapping[str, float], tables: Tables) -> Mapping[str, Array]:
     middle = sum(len(node_tables(release.structure, node)) for node in shares)
-    one = release.details["stage_one_epsilon"] / len(shares)
     first = _procedure1(release, dict.fromkeys(shares, one), tables[:middle])
     second = _procedure1(release, shares, tables[middle:])
     return weighted_mean(first, second, one, shares)
