@@ -23,7 +23,7 @@ def check_claim(release: Release) -> None:
     try:
         sensitivity = Sensitivity(guarantee.neighbors, guarantee.max_contributions)
         for m in release.measurements:
-            _check_loss(m, sensitivity, release.method)
+            _check_loss(m, sensitivity)
         _check_joint(release.measurements)
         _check_at_once(release.measurements, sensitivity)
         spent = total_loss(release.measurements, guarantee.delta, proved=True)
@@ -33,18 +33,20 @@ def check_claim(release: Release) -> None:
         raise FormatError(
             f"a release must claim what its measurements cost, epsilon {spent}, got a claim of {guarantee.epsilon}"
         )
+    if release.method != "icml2020" and any(m.sampling is not None for m in release.measurements):
+        raise FormatError(f"sampling must be credited to icml2020 only, got method {release.method!r}")
     if release.private:
         _check_private(release)
 
 
-def _check_loss(m: Measurement, sensitivity: Sensitivity, method: str) -> None:
+def _check_loss(m: Measurement, sensitivity: Sensitivity) -> None:
     scale = Fraction(check_scale(m.scale))
     check_draws(m.mechanism, m.scale, m.draws)
     cost = sensitivity.l1 / scale if m.mechanism != "gaussian" else sensitivity.l2_squared / (2 * scale**2)
     if Fraction(m.loss) < cost:  # exact: the privacy maps of OpenDP round up
         raise FormatError(f"loss of the measurement of {m.names} must be what scale {m.scale} costs, got {m.loss}")
-    if m.sampling is not None and (method != "icml2020" or sensitivity.l1 != 1):
-        raise FormatError("sampling must be credited to icml2020 only, and where neighbours differ by one row")
+    if m.sampling is not None and sensitivity.l1 != 1:
+        raise FormatError("sampling must not be credited unless neighbours differ by one row, got more")
 
 
 def _check_joint(measurements: Sequence[Measurement]) -> None:

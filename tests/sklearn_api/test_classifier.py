@@ -258,14 +258,9 @@ def test_a_time_that_equals_another_is_not_taken_for_it():
     here = there.astimezone(datetime.timezone(datetime.timedelta(hours=1)))
     assert here == there
     schema = Schema((Variable("t", ("no", "yes")), Variable("x", (str(there), "other"), catch_all="other")))
-    model = DPBayesianNetworkClassifier(
-        Structure(schema, Dag(("t", "x"), {"x": ("t",)})),
-        "t",
-        1e6,
-        method="uniform",
-        on_unknown="other",
-        random_state=0,
-    )
+    structure = Structure(schema, Dag(("t", "x"), {"x": ("t",)}))
+    options = {"method": "uniform", "on_unknown": "other", "random_state": 0}
+    model = DPBayesianNetworkClassifier(structure, "t", 1e6, **options)
     fitted = model.fit([[here], *[[there]] * 5], ["no"] * 6)
     (counted,) = [m.values for m in fitted.release_.measurements if m.names == ("t", "x")]
     assert counted.tolist() == [[5, 1], [0, 0]]

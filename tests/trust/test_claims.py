@@ -96,7 +96,7 @@ EDITS = {
     "sampling credited to replace": (
         "people",
         lambda d: d["measurements"][0].update(sampling={"rate": "1/10", "group": "1"}),
-        "icml2020 only, and where neighbours differ by one row",
+        "sampling must not be credited",
     ),
     "sampling credited to uniform": (
         "uniform",
