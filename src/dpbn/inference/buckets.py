@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbn.inference.contraction import Array, Scope, arrange
+from dpbn.inference.contraction import Array, Scope, aligned, arrange
+from dpbn.inference.logarithms import logarithms
 
 Combine = Callable[[Array], Array]  # removes the last axis: by maximum, or by sum
 
@@ -43,7 +44,17 @@ class Buckets:
         self.cells = sum(made)
 
     def sweep(self, tables: Sequence[Array], combine: Combine) -> tuple[list[Array], float]:
-        """Every bucket's product, scaled, and the log of the value of the whole (-inf if it is zero)."""
+        """Every bucket's product, scaled, and the log of the value of the whole (-inf if it is zero).
+
+        Where a product underflows, on logarithms: a cell lost could be the one that other buckets want.
+        """
+        try:
+            with np.errstate(under="raise"):
+                return self._sweep(tables, combine)
+        except FloatingPointError:
+            return self.log_sweep(logarithms(tables), combine)
+
+    def _sweep(self, tables: Sequence[Array], combine: Combine) -> tuple[list[Array], float]:
         values: list[Array] = list(tables)
         products: list[Array] = []
         log = 0.0
@@ -65,3 +76,19 @@ class Buckets:
                 return [], -math.inf
             log += math.log(value)
         return products, log
+
+    def log_sweep(self, logs: Sequence[Array], combine: Combine) -> tuple[list[Array], float]:
+        """The same from logarithms of the tables; the largest cell of every row of a product is 1."""
+        values: list[Array] = list(logs)
+        products: list[Array] = []
+        for bucket in self.buckets:
+            full = (*bucket.rest, bucket.variable)
+            total: Array = np.zeros(tuple(self.sizes[v] for v in full))
+            for slot, scope in zip(bucket.slots, bucket.scopes, strict=True):
+                total = total + aligned(values[slot], scope, full)
+            peak = np.max(total, axis=-1)
+            product = np.exp(total - np.where(peak > -math.inf, peak, 0.0)[..., None])
+            products.append(product)
+            values.append(peak + np.log(np.where(peak > -math.inf, combine(product), 1.0)))
+        log = sum(float(values[slot]) for slot in self._constants)
+        return (products, log) if log > -math.inf else ([], -math.inf)

@@ -18,17 +18,17 @@ import numpy as np
 from dpbn.elimination import cheapest_elimination, graph_of_scopes
 from dpbn.inference.conditional import FEW, Conditionals
 from dpbn.inference.contraction import Array, Scope, arrange
-from dpbn.inference.elimination import impossible
+from dpbn.inference.elimination import EliminationEngine, impossible
 from dpbn.inference.evidence import Findings
 from dpbn.inference.junction_tree import JunctionTree, junction_tree
 from dpbn.inference.model import Model
 from dpbn.inference.plan import STEP_CELLS, Plan, check_size
+from dpbn.inference.program import TINY
 from dpbn.inference.projection import Projection
 from dpbn.inference.relations import Relations, only
 from dpbn.inference.shadows import Shadows
 
-TINY = 1e-200  # a total below this may have lost digits: the pass is repeated with scaling
-FLOOR = 1e-300
+FLOOR = float(np.finfo(np.float64).tiny)
 LARGE_TREE = 30_000  # cells above which touching cells costs more than calling numpy
 PLACES_KEPT = 512
 TOTAL_FACTOR = 10  # all cliques together may hold this many times the limit of one
@@ -78,14 +78,21 @@ def clique_potentials(model: Model, tree: JunctionTree) -> list[Array]:
 class CalibratedTree:
     """P(C) of every clique and P(S) of every separator, and the updates that answer questions."""
 
-    def __init__(self, model: Model, plan: Plan, tree: JunctionTree):
+    def __init__(self, model: Model, plan: Plan, tree: JunctionTree, faint: EliminationEngine):
         self.model, self.plan, self.tree = model, plan, tree
+        self._faint = faint  # answers where numbers are too small for the tree
         sizes = model.sizes
         count = len(tree.cliques)
         self.up = [Projection(tree.cliques[i], tree.separators[i], sizes) for i in range(count)]
         self.down = [Projection(tree.cliques[max(tree.parents[i], 0)], tree.separators[i], sizes) for i in range(count)]
         self.nodes = [Projection(tree.cliques[tree.home[v]], (v,), sizes) for v in range(len(sizes))]
-        self._calibrate()
+        try:
+            with np.errstate(under="raise"):
+                self._calibrate()
+            self._whole = True
+        except FloatingPointError:
+            self._calibrate()
+            self._whole = False  # some cells are lost: no scaling brings them back
         self._shadows: Shadows | None = None
         self._conditionals: Conditionals | None = None
         self._relations: Relations | None = None
@@ -124,12 +131,22 @@ class CalibratedTree:
             self._relations = Relations(self.model)
         return self._relations
 
-    def collect(self, findings: Findings, toward: int | None = None) -> Update:
-        """Messages between findings (and on to clique `toward`); scaled only where the plain pass nears underflow."""
+    def collect(self, findings: Findings, toward: int | None = None) -> Update | None:
+        """Messages between findings (and on to clique `toward`); scaled only where the plain pass nears underflow.
+
+        None where scaling does not help either, or nothing is left: logarithms must answer.
+        """
         update = self._collect(findings, toward, scaled=False)
-        if not np.add.reduce(update.tables[update.meeting]) > TINY:
-            update = self._collect(findings, toward, scaled=True)
-        return update
+        if np.add.reduce(update.tables[update.meeting]) > TINY:
+            return update
+        if not self._whole:
+            return None
+        try:
+            with np.errstate(under="raise"):
+                update = self._collect(findings, toward, scaled=True)
+        except FloatingPointError:
+            return None
+        return update if np.add.reduce(update.tables[update.meeting]) > 0 else None
 
     def _collect(self, findings: Findings, toward: int | None, *, scaled: bool) -> Update:
         tree, tables = self.tree, self.tables
@@ -150,6 +167,8 @@ class CalibratedTree:
         heapq.heapify(pending)
         while pending and (spine or len(pending) > 1):
             i = -heapq.heappop(pending)
+            if scaled:
+                changed[i], log = _scaled(changed[i], log)
             sent[i] = self.up[i].sum(changed[i])
             ratio = sent[i] / self.separators[i]
             if scaled:
@@ -157,6 +176,8 @@ class CalibratedTree:
             parent = parents[i]
             if parent in changed:
                 changed[parent] = self.down[i].multiply(changed[parent], ratio)
+                if scaled:
+                    changed[parent], log = _scaled(changed[parent], log)
             else:
                 changed[parent] = self.down[i].multiply(tables[parent], ratio)
                 if parent not in on_spine:
@@ -169,6 +190,8 @@ class CalibratedTree:
                 if scaled:
                     ratio, log = _scaled(ratio, log)
                 changed[i] = self.up[i].multiply(changed.get(i, tables[i]), ratio)
+                if scaled:
+                    changed[i], log = _scaled(changed[i], log)
             if i in changed:
                 below = i
         changed.setdefault(meeting, tables[meeting])
@@ -191,8 +214,9 @@ class CalibratedTree:
         if not findings.hard and not findings.soft:
             return 0.0
         update = self.collect(findings)
-        total = float(np.add.reduce(update.tables[update.meeting]))
-        return math.log(total) + update.log_scale if total > 0 else -math.inf
+        if update is None:
+            return self._faint.log_probability(findings)
+        return math.log(float(np.add.reduce(update.tables[update.meeting]))) + update.log_scale
 
     def query(self, targets: Scope, findings: Findings) -> Array | None:
         """P(targets | evidence), or None if no clique holds all targets."""
@@ -209,10 +233,10 @@ class CalibratedTree:
             total = np.add.reduce(table)
         if not total > TINY:
             update = self.collect(related, clique)
+            if update is None:
+                return self._faint.query(targets, related)
             table = projection.sum(update.tables[clique])
             total = np.add.reduce(table)
-        if not total > 0:
-            raise impossible(self.model, findings)
         table = table / total
         if len(targets) == 1:
             return table
@@ -272,10 +296,10 @@ class CalibratedTree:
         if not findings.hard and not findings.soft:
             return shadows.split(shadows.priors.copy())
         update = self.collect(findings)
+        if update is None:
+            return self._faint.posteriors(findings)
         changed, meeting = update.tables, update.meeting
         total = float(np.add.reduce(changed[meeting]))
-        if not total > 0:
-            raise impossible(self.model, findings)
         out = shadows.priors * total  # what evidence cannot reach keeps its prior
         affected = shadows.affected(findings)
         stack = [(meeting, -1)]

@@ -125,9 +125,14 @@ class Reduction:
         return np.add.reduce(a, axis=self._axes)
 
 
+def aligned(table: Array, scope: Scope, wanted: Scope) -> Array:
+    """A view of `table` with the axes of `wanted`; those it does not mention have length 1."""
+    axes, index = _broadcast(scope, wanted)
+    return table.transpose(axes)[index]
+
+
 def arrange(table: Array, scope: Scope, wanted: Scope, sizes: Sizes) -> Array:
     """A view of `table` with the axes of `wanted`; variables it does not mention are repeated."""
-    axes, index = _broadcast(scope, wanted)
-    view = table.transpose(axes)[index]
+    view = aligned(table, scope, wanted)
     shape = tuple(sizes[v] for v in wanted)
     return view if view.shape == shape else np.broadcast_to(view, shape)

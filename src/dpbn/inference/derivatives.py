@@ -101,7 +101,8 @@ class Differentiator:
         for node, name in enumerate(words.nodes):
             found[name] = self._scatter(node, findings, gradients[node], cells).reshape(*sizes, *model.cpts[node].shape)
         names = tuple(words.nodes[v] for v in variables)
-        return program.value(trace), found, names, float(trace.log_scale)
+        value, scale = program.value(trace)
+        return value, found, names, float(scale) + findings.log_scale
 
     def _scatter(self, node: int, findings: Findings, gradient: NDArray[np.float64], cells: int) -> NDArray[np.float64]:
         """Derivatives of the whole CPT: zero outside the observed states."""

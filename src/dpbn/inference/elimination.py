@@ -70,7 +70,10 @@ class EliminationEngine:
             value, _ = plan.program.run(self.tables(plan, findings))
         if key is not None and not self._possible[key]:
             raise impossible(self.model, findings)
-        return value / np.add.reduce(value, axis=None)
+        total = np.add.reduce(value, axis=None)
+        if not total > 0:  # a number that is positive in the file and zero in memory
+            raise impossible(self.model, findings)
+        return value / total
 
     def log_probability(self, findings: Findings) -> float:
         """ln P(evidence); -inf if it is impossible."""
@@ -93,17 +96,16 @@ class EliminationEngine:
         assert program is not None
         tables = self.tables(plan, findings)
         trace = program.forward(tables)
-        if not trace.values[-1] > 0:
+        if not program.value(trace)[0] > 0:
             raise impossible(self.model, findings)
-        gradients = program.gradient(trace, np.ones(()), ())
+        families = program.marginals(trace, np.ones(()), ())
         posteriors = []
         for node, scope in enumerate(program.inputs[: len(self.model.scopes)]):
             if node in findings.hard:
                 posterior = np.zeros(self.model.sizes[node])
                 posterior[findings.hard[node]] = 1.0
             else:
-                family = tables[node] * gradients[node]
-                marginal = family.sum(axis=tuple(range(len(scope) - 1)))
+                marginal = families[node].sum(axis=tuple(range(len(scope) - 1)))
                 posterior = marginal / np.add.reduce(marginal)
             posteriors.append(posterior)
         return posteriors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,8 @@ class Findings:
     """Evidence in numbers: observed states, and likelihood vectors for soft evidence."""
 
     hard: dict[int, int]
-    soft: dict[int, Array]
+    soft: dict[int, Array]  # the largest likelihood of each is 1
+    log_scale: float = 0.0  # of the factors that the likelihoods were divided by, for P(evidence)
 
     @property
     def pattern(self) -> tuple[frozenset[int], frozenset[int]]:
@@ -68,13 +70,17 @@ class Vocabulary:
             return Findings(hard, soft)
         if not isinstance(evidence, Mapping):
             raise QueryError(f"evidence must be a mapping of node to label, got {type(evidence).__name__}")
+        log_scale = 0.0
         for name, value in evidence.items():
             variable = self.position(name)
             if isinstance(value, str):
                 hard[variable] = self.code(variable, value)
             else:
                 soft[variable] = self._likelihood(variable, value)
-        return Findings(hard, soft)
+                if (peak := float(soft[variable].max())) > 0:
+                    soft[variable] = soft[variable] / peak
+                    log_scale += math.log(peak)
+        return Findings(hard, soft, log_scale)
 
     def code(self, variable: int, label: Any) -> int:
         try:
@@ -91,7 +97,7 @@ class Vocabulary:
             vector = np.zeros(size)  # states left out are impossible
             for label, likelihood in value.items():
                 vector[self.code(variable, label)] = _number(name, likelihood)
-        elif isinstance(value, (Sequence, np.ndarray)):
+        elif isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, bytes) and np.ndim(value):
             if len(value) != size:
                 raise QueryError(f"soft evidence on {name!r} must give {size} likelihoods, got {len(value)}")
             vector = np.array([_number(name, v) for v in value])
@@ -110,5 +116,5 @@ class Vocabulary:
 def _number(name: str, value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise QueryError(f"soft evidence on {name!r} must be numbers, got {value!r}") from None

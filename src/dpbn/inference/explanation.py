@@ -2,7 +2,8 @@
 
 ψ_i is the clique's potential times the max-messages of its children; a message upward is the maximum of ψ_i over
 what the parent does not share. Evidence changes ψ on the paths from its cliques to the root; there a message is
-multiplied in as (new)/(old), with 0/0 = 0: evidence never makes a zero positive.
+multiplied in as (new)/(old), with 0/0 = 0: evidence never makes a zero positive. Where a product underflows,
+somebody else must answer.
 """
 
 from __future__ import annotations
@@ -35,7 +36,16 @@ class Explanation:
             self._choices.append(
                 (tuple(v if v in shared else None for v in clique), [(v, model.sizes[v]) for v in reversed(own)])
             )
-        tables = clique_potentials(model, tree)
+        try:
+            with np.errstate(under="raise"):
+                self._prepare()
+            self._faint = False
+        except FloatingPointError:
+            self._faint = True
+
+    def _prepare(self) -> None:
+        tree, down = self.tree, self.down
+        tables = clique_potentials(self.model, tree)
         messages: list[Array] = [np.ones(1)] * len(tables)
         self.log = 0.0
         for i in range(len(tables) - 1, 0, -1):
@@ -52,8 +62,20 @@ class Explanation:
         axes = self._maximised[clique]
         return np.maximum.reduce(table.reshape(self.shapes[clique]), axis=axes).reshape(-1) if axes else table
 
-    def mpe(self, findings: Findings) -> tuple[dict[int, int], float]:
-        """The best code of every node (observed ones included), and the log of its weight; -inf if impossible."""
+    def mpe(self, findings: Findings) -> tuple[dict[int, int], float] | None:
+        """The best code of every node (observed ones included), and the log of its weight; -inf if impossible.
+
+        None where a product underflows: a cell lost could have been the best one.
+        """
+        if self._faint:
+            return None
+        try:
+            with np.errstate(under="raise"):
+                return self._best(findings)
+        except FloatingPointError:
+            return None
+
+    def _best(self, findings: Findings) -> tuple[dict[int, int], float]:
         tree = self.tree
         changed: dict[int, Array] = {}
         likelihoods = dict(findings.soft)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -14,14 +15,16 @@ from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
 from dpbn.inference.model import Model, remaining
 from dpbn.inference.plan import check_size, relevant_nodes
-from dpbn.inference.program import Program
+from dpbn.inference.program import TINY, Program
 
+LOG_TINY = math.log(TINY)
 SUBJECT = "the largest factor of this maximisation"
 
 
-def maximise(buckets: Buckets, tables: Sequence[Array]) -> tuple[dict[int, int], float]:
-    """The best code of every variable, and the log of the maximum (-inf if it is zero)."""
-    products, log = buckets.sweep(tables, lambda product: np.max(product, axis=-1))
+def maximise(buckets: Buckets, tables: Sequence[Array], *, logs: bool) -> tuple[dict[int, int], float]:
+    """The best code of every variable, and the log of the maximum (-inf if it is zero); of tables or their logs."""
+    sweep = buckets.log_sweep if logs else buckets.sweep
+    products, log = sweep(tables, lambda product: np.max(product, axis=-1))
     found: dict[int, int] = {}
     if log == -np.inf:
         return found, log
@@ -40,20 +43,20 @@ class MaximumEngine:
 
     def map(self, targets: Scope, findings: Findings) -> tuple[dict[int, int], float]:
         """The most probable codes of `targets` (all else summed) and ln P(those codes, evidence)."""
-        relevant, soft, program, buckets = self._plan(targets, *findings.pattern)
+        relevant, soft, parts, buckets = self._plan(targets, *findings.pattern)
         tables = [self.model.sliced(node, findings) for node in relevant] + [findings.soft[v] for v in soft]
-        log = 0.0
-        if program is not None:
-            parts = []
-            for part, slots in program:
-                value, scale = part.run([tables[slot] for slot in slots])
-                parts.append(value)
-                log += float(scale)
-            tables = parts
-        found, best = maximise(buckets, tables)
+        if parts is None:
+            found, best = maximise(buckets, tables, logs=False)
+        else:
+            chosen = [[tables[slot] for slot in slots] for _, slots in parts]
+            summed = [part.plain(some) for (part, _), some in zip(parts, chosen, strict=True)]
+            found, best = maximise(buckets, summed, logs=False)
+            if best < LOG_TINY:  # a better one may have underflowed
+                summed = [part.logs(some) for (part, _), some in zip(parts, chosen, strict=True)]
+                found, best = maximise(buckets, summed, logs=True)
         if best == -np.inf:
             raise impossible(self.model, findings)
-        return found, best + log
+        return found, best
 
     def _make_plan(
         self, targets: Scope, hard: frozenset[int], soft: frozenset[int]
@@ -65,11 +68,17 @@ class MaximumEngine:
         parts = None
         if {v for scope in scopes for v in scope} - set(targets):
             parts, scopes = self._sum_parts(scopes, set(targets))
-        adjacency = graph_of_scopes(len(model.sizes), scopes)
-        absent = sum(1 << v for v in range(len(model.sizes)) if v not in set(targets))
-        elimination = cheapest_elimination(adjacency, model.sizes, keep=absent, limit=self.limit)
+        return relevant, soft_here, parts, Buckets(scopes, self._order(scopes, ()), model.sizes)
+
+    def _order(self, scopes: Sequence[Scope], keep: Scope) -> tuple[int, ...]:
+        """In which order the variables of `scopes` but `keep` go, the others of the network being left out of sight."""
+        here = sorted({v for scope in scopes for v in scope})
+        place = {v: i for i, v in enumerate(here)}
+        graph = graph_of_scopes(len(here), [[place[v] for v in scope] for scope in scopes])
+        kept = sum(1 << place[v] for v in keep)
+        elimination = cheapest_elimination(graph, [self.model.sizes[v] for v in here], keep=kept, limit=self.limit)
         check_size(elimination.largest, self.limit, SUBJECT)
-        return relevant, soft_here, parts, Buckets(scopes, elimination.order, model.sizes)
+        return tuple(here[i] for i in elimination.order)
 
     def _sum_parts(self, scopes: list[Scope], targets: set[int]) -> tuple[list[tuple[Program, list[int]]], list[Scope]]:
         """Sum out all but the targets, one program per part that its summed variables hold together."""
@@ -93,15 +102,8 @@ class MaximumEngine:
         for its in slots.values():
             mine = [scopes[slot] for slot in its]
             output = tuple(sorted({v for scope in mine for v in scope} & targets))
-            keep = sum(1 << v for v in range(len(self.model.sizes)) if v in output or v not in set().union(*mine))
-            elimination = cheapest_elimination(
-                graph_of_scopes(len(self.model.sizes), mine), self.model.sizes, keep=keep, limit=self.limit
-            )
-            check_size(elimination.largest, self.limit, SUBJECT)
-            cells = 1
-            for v in output:
-                cells *= self.model.sizes[v]
-            check_size(cells, self.limit, SUBJECT)
-            parts.append((Program(mine, elimination.order, output, self.model.sizes), its))
+            order = self._order(mine, output)
+            check_size(math.prod(self.model.sizes[v] for v in output), self.limit, SUBJECT)
+            parts.append((Program(mine, order, output, self.model.sizes), its))
             made.append(output)
         return parts, made

@@ -74,9 +74,10 @@ class BatchInference:
 
     def log_probability(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
         """ln P(evidence) of every network; -inf where it is impossible."""
-        table, scale = self._run((), self._words.findings(evidence))
+        findings = self._words.findings(evidence)
+        table, scale = self._run((), findings)
         with np.errstate(divide="ignore"):
-            return np.log(table) + scale
+            return np.log(table) + scale + findings.log_scale
 
     def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
         """P(node | evidence) of every node in every network: {node: (batch, states)}."""
@@ -89,12 +90,11 @@ class BatchInference:
             tables = self._inputs(plan, program, findings, where)
             trace = program.forward(tables)
             keep = min(chunk, self.batch - start)
-            self._check(np.asarray(np.broadcast_to(trace.values[-1], (width,)))[:keep], start)
-            gradients = program.gradient(trace, np.ones(width), (BATCH,))
-            for v, scope in enumerate(program.inputs[: len(sizes)]):
+            self._check(program.value(trace)[0][:keep], start)
+            families = program.marginals(trace, np.ones(width), (BATCH,))
+            for v, family in enumerate(families[: len(sizes)]):
                 if v in findings.hard:
                     continue
-                family = tables[v] * gradients[v] if BATCH in scope else tables[v][..., None] * gradients[v]
                 marginal = family.sum(axis=tuple(range(family.ndim - 2)))
                 found[v][:, start : start + keep] = (marginal / marginal.sum(axis=0))[:, :keep]
         for v, code in findings.hard.items():

@@ -10,22 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpbn.inference.contraction import BATCH, Array, Contraction, Reduction, Scope, Sizes, arrange
+from dpbn.inference.logarithms import log_forward, log_gradient
 
-TINY = 1e-200  # below this a product may have underflowed on the way: the program is run again with scaling
+TINY = 1e-200  # below this, parts of a sum may have underflowed on the way: the program is run again on logarithms
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Trace:
-    """Every slot's table from one forward pass, and the factor each step was divided by (none if unscaled)."""
+    """Every slot's table from one forward pass; `logs`: their logarithms."""
 
     values: list[Array]
-    peaks: list[Array]
-
-    @property
-    def log_scale(self) -> Array | float:
-        return sum((np.log(peak) for peak in self.peaks), start=np.zeros(())) if self.peaks else 0.0
+    logs: bool = False
 
 
 class Program:
@@ -105,37 +103,64 @@ class Program:
 
     def run(self, tables: Sequence[Array]) -> tuple[Array, Array | float]:
         """The value, axes as `output`, and the logarithm of the factor it was divided by."""
-        trace = self.forward(tables)
-        return self.value(trace), trace.log_scale
+        plain = Trace(self._forward(tables))
+        faint = self._faint(plain.values, tables)
+        if not faint.any():
+            return self.value(plain)
+        if faint.all():
+            return self.value(Trace(log_forward(self, tables), logs=True))
+        chosen = np.flatnonzero(faint)  # of a batch, only where it is needed
+        some = [t[..., chosen] if BATCH in scope else t for t, scope in zip(tables, self.inputs, strict=True)]
+        value, scale = np.array(self.value(plain)[0]), np.zeros(len(faint))
+        value[..., chosen], scale[chosen] = self.value(Trace(log_forward(self, some), logs=True), len(chosen))
+        return value, scale
 
-    def value(self, trace: Trace) -> Array:
-        """The result of a forward pass, axes as `output`."""
-        return arrange(np.asarray(trace.values[-1]), self.scopes[-1], self.output, self.sizes)
+    def value(self, trace: Trace, width: int | None = None) -> tuple[Array, Array | float]:
+        """The result of a forward pass, axes as `output`, and the logarithm of the factor it was divided by."""
+        sizes = self.sizes if width is None else [*(self.sizes[v] for v in range(len(self.sizes) - 1)), width]
+        table = arrange(np.asarray(trace.values[-1]), self.scopes[-1], self.output, sizes)
+        if not trace.logs:
+            return table, 0.0
+        scale = np.max(table, axis=_all_but_batch(self.output), initial=-np.inf)
+        scale = np.where(scale > -np.inf, scale, 0.0)
+        return np.exp(table - scale), scale  # the batch is the last axis, so this broadcasts
+
+    def plain(self, tables: Sequence[Array]) -> Array:
+        """The value whatever has underflowed on the way."""
+        return self.value(Trace(self._forward(tables)))[0]
+
+    def logs(self, tables: Sequence[Array]) -> Array:
+        """The logarithm of every cell of the value."""
+        return arrange(np.asarray(log_forward(self, tables)[-1]), self.scopes[-1], self.output, self.sizes)
 
     def forward(self, tables: Sequence[Array]) -> Trace:
-        """Every slot's table; scaled only where plain products would have come near underflow."""
-        trace = self._forward(tables, scaled=False)
-        largest = np.max(trace.values[-1], axis=_all_but_batch(self.scopes[-1]), initial=0.0)
-        return trace if np.all(largest > TINY) else self._forward(tables, scaled=True)
+        """Every slot's table; logarithms only where plain products would have come near underflow."""
+        values = self._forward(tables)
+        return Trace(log_forward(self, tables), logs=True) if self._faint(values, tables).any() else Trace(values)
 
-    def _forward(self, tables: Sequence[Array], *, scaled: bool) -> Trace:
+    def _faint(self, values: Sequence[Array], tables: Sequence[Array]) -> NDArray[np.bool_]:
+        """Where all cells of the value are too small to be trusted; nowhere if factors may be negative."""
+        largest = np.max(values[-1], axis=_all_but_batch(self.scopes[-1]), initial=0.0)
+        faint = np.asarray(~(largest > TINY))
+        if faint.any() and any(np.min(table, initial=0.0) < 0 for table in tables):
+            return np.zeros_like(faint)
+        return faint
+
+    def _forward(self, tables: Sequence[Array]) -> list[Array]:
         values = list(tables) or [np.ones(())]
-        peaks: list[Array] = []
         for a, b, step in self.steps:
-            value = step(values[a]) if isinstance(step, Reduction) else step(values[a], values[b])
-            if scaled:
-                peak = np.max(value, axis=_all_but_batch(step.scope), initial=0.0)
-                peak = np.where(peak > 0, peak, 1.0)
-                value = value / peak  # the batch is the last axis, so this broadcasts
-                peaks.append(peak)
-            values.append(value)
-        return Trace(values, peaks)
+            values.append(step(values[a]) if isinstance(step, Reduction) else step(values[a], values[b]))
+        return values
 
     def gradient(self, trace: Trace, seed: Array, seed_scope: Scope) -> list[Array]:
         """Derivative by every input of Σ seed·value; axes of `seed` beyond `output` lead each derivative.
 
         Derivatives come divided by the same factor as the value they belong to.
         """
+        if trace.logs:
+            scale = self.value(trace)[1]
+            logs = log_gradient(self, trace.values, seed, seed_scope)
+            return [self._unscaled(log, scale, slot) for slot, log in enumerate(logs)]
         extra = tuple(v for v in seed_scope if v not in self.output)
         gradients: list[Array | None] = [None] * len(self.scopes)
         gradients[-1] = arrange(seed, seed_scope, (*extra, *self.scopes[-1]), self.sizes)
@@ -145,8 +170,6 @@ class Program:
             above, above_scope = gradients[slot], (*extra, *self.scopes[slot])
             gradients[slot] = None
             assert above is not None
-            if trace.peaks:
-                above = above / trace.peaks[index]
             for mine, other in ((a, b), (b, a)):
                 if mine < 0:
                     continue
@@ -157,6 +180,23 @@ class Program:
                 back = self._back(index, mine, above_scope, self.scopes[other], wanted)
                 gradients[mine] = arrange(np.asarray(back(above, trace.values[other])), back.scope, wanted, self.sizes)
         return [g if g is not None else np.zeros(()) for g in gradients[: len(self.inputs)]]
+
+    def marginals(self, trace: Trace, seed: Array, seed_scope: Scope) -> list[Array]:
+        """Every input times its derivative: what each of its cells contributes to the value."""
+        if not trace.logs:
+            gradients = self.gradient(trace, seed, seed_scope)
+            return [table * gradient for table, gradient in zip(trace.values, gradients, strict=False)]
+        scale = self.value(trace)[1]
+        logs = log_gradient(self, trace.values, seed, seed_scope)
+        pairs = zip(trace.values, logs, strict=False)
+        return [self._unscaled(table + log, scale, slot) for slot, (table, log) in enumerate(pairs)]
+
+    def _unscaled(self, logs: Array, scale: Array | float, slot: int) -> Array:
+        """exp(logs - scale), repeated to the whole of a slot; a slot without the batch is divided by the largest."""
+        scope = self.scopes[slot]
+        table = np.exp(logs - (scale if BATCH in scope else np.max(scale)))
+        lead = table.shape[: table.ndim - len(scope)]
+        return np.broadcast_to(table, (*lead, *(self.sizes[v] for v in scope)))
 
     def _back(self, index: int, mine: int, above: Scope, other: Scope, wanted: Scope) -> Contraction:
         key = (index, mine, len(above))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 STRATEGIES = ("auto", "elimination", "junction-tree")
 
+LARGEST_LOG = math.log(np.finfo(np.float64).max)
 QUESTIONS_KEPT = 4096
 WORTH_A_PLAN = 4  # times a question is asked of a large tree before it gets a plan of its own
 
@@ -153,11 +154,13 @@ class Inference:
 
     def probability(self, evidence: Evidence | None = None) -> float:
         """P(evidence), zero if it is impossible; with soft evidence, the expected likelihood."""
-        return math.exp(self.log_probability(evidence))
+        log = self.log_probability(evidence)
+        return math.exp(log) if log < LARGEST_LOG else math.inf
 
     def log_probability(self, evidence: Evidence | None = None) -> float:
         """ln P(evidence), -inf if it is impossible; does not underflow."""
-        return self._log_probability(self._words.findings(evidence))
+        findings = self._words.findings(evidence)
+        return self._log_probability(findings) + findings.log_scale
 
     def _log_probability(self, findings: Findings) -> float:
         tree = self._tree()
@@ -168,7 +171,7 @@ class Inference:
         if self._calibrated is None:
             planned = self._tree_planned()
             if planned is not None:
-                self._calibrated = CalibratedTree(self._model, *planned)
+                self._calibrated = CalibratedTree(self._model, *planned, self._elimination)
         return self._calibrated
 
     def _tree_planned(self) -> tuple[Plan, JunctionTree] | None:
@@ -193,7 +196,8 @@ class Inference:
             return self._maximise(targets, findings)
         if self._explanation is None:
             self._explanation = Explanation(self._model, tree.tree, tree.down, tree.nodes)
-        return self._told(targets, findings, *self._explanation.mpe(findings))
+        found = self._explanation.mpe(findings)
+        return self._maximise(targets, findings) if found is None else self._told(targets, findings, *found)
 
     def map(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
         """The most probable states of `targets` together (all else summed), and P(those states | evidence)."""

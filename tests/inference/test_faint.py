@@ -1,0 +1,114 @@
+"""Evidence of next to no probability: answers stay right where plain products would underflow."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import dpbn
+from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable
+from dpbn.inference.derivatives import query_derivatives
+from dpbn.inference.networks import stacked
+
+STRATEGIES = ("auto", "elimination", "junction-tree")
+
+
+def binary(parents, cpts):
+    names = tuple(parents)
+    schema = Schema(tuple(Variable(name, ("s0", "s1")) for name in names))
+    return BayesianNetwork(Structure(schema, Dag(names, {n: p for n, p in parents.items() if p})), cpts)
+
+
+def features(count):
+    """A class and its features, half of which speak for one class by 10 to 1 and then half for the other."""
+    names = [f"f{index}" for index in range(count)]
+    parents = {"c": (), **dict.fromkeys(names, ("c",))}
+    row = np.array([[10.0, 1.0], [1.0, 10.0]]) / 11
+    network = binary(parents, {"c": np.array([0.25, 0.75]), **dict.fromkeys(names, row)})
+    evidence = {name: "s0" if index < count // 2 else "s1" for index, name in enumerate(names)}
+    return network, evidence, math.log(10 / 121) * count / 2
+
+
+def copies(length, first, second):
+    """One hidden state copied along a chain, each copy seen through an unreliable report: first for s0, then for s1."""
+    hidden, told = [f"h{i}" for i in range(length)], [f"t{i}" for i in range(length)]
+    parents = {"h0": (), **{h: (before,) for before, h in itertools.pairwise(hidden)}}
+    parents |= {t: (h,) for h, t in zip(hidden, told, strict=True)}
+    report = np.array([[10.0, 1.0], [1.0, 10.0]]) / 11
+    cpts = {"h0": np.array([0.5, 0.5]), **dict.fromkeys(hidden[1:], np.eye(2)), **dict.fromkeys(told, report)}
+    evidence = {t: "s0" if i < first else "s1" for i, t in enumerate(told) if i < first or i >= length - second}
+    return binary(parents, cpts), evidence, hidden
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("count", [600, 700, 1_000])
+def test_findings_that_cancel(strategy, count):
+    network, evidence, log = features(count)
+    ask, truth = dpbn.Inference(network, strategy=strategy), pytest.approx([0.25, 0.75], rel=1e-9)
+    assert ask.query("c", evidence).values == truth
+    assert ask.posteriors(evidence)["c"] == truth
+    assert ask.log_probability(evidence) == pytest.approx(log, rel=1e-12)
+    for found, probability in (ask.mpe(evidence), ask.map(["c"], evidence)):
+        assert found == {"c": "s1"} and probability == pytest.approx(0.75, rel=1e-9)
+    drawn = ask.sample(2_000, evidence, seed=1)["c"]
+    assert abs((drawn == "s1").mean() - 0.75) < 0.05
+
+
+def test_many_networks_and_rows_at_once():
+    network, evidence, log = features(1_000)
+    batch = stacked([network, network])
+    np.testing.assert_allclose(batch.query("c", evidence), [[0.25, 0.75]] * 2, rtol=1e-9)
+    np.testing.assert_allclose(batch.posteriors(evidence)["c"], [[0.25, 0.75]] * 2, rtol=1e-9)
+    np.testing.assert_allclose(batch.log_probability(evidence), log, rtol=1e-12)
+    other = {**dict.fromkeys(list(evidence)[1:], None), "f0": "s0"}  # one row that needs logarithms, one that does not
+    table = {name: [evidence[name], other[name]] for name in evidence}
+    found = dpbn.Inference(network).predict_proba(table, "c")
+    np.testing.assert_allclose(found, [[0.25, 0.75], [10 / 13, 3 / 13]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_state_that_was_as_good_as_lost_comes_back(strategy):
+    network, evidence, hidden = copies(900, 350, 500)
+    ask = dpbn.Inference(network, strategy=strategy)
+    for name in (hidden[0], hidden[420], hidden[-1]):
+        assert ask.query(name, evidence).values == pytest.approx([0, 1], abs=1e-12)
+        assert ask.map([name], evidence)[0] == {name: "s1"}
+    posteriors, best = ask.posteriors(evidence), ask.mpe(evidence)[0]
+    assert all(posteriors[name] == pytest.approx([0, 1], abs=1e-12) and best[name] == "s1" for name in hidden)
+    assert (ask.sample(20, evidence, seed=1)[hidden] == "s1").all(axis=None)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e155, 1e300])
+def test_the_scale_of_likelihoods_does_not_matter(strategy, scale):
+    network = dpbn.load_network("asia")
+    ask = dpbn.Inference(network, strategy=strategy)
+    plain = {key: [1.0, 3.0] for key in ("xray", "dysp", "bronc")}
+    scaled = {key: [scale, 3 * scale] for key in plain}
+    np.testing.assert_allclose(ask.query("lung", scaled).values, ask.query("lung", plain).values, rtol=1e-9)
+    for name, values in ask.posteriors(plain).items():
+        np.testing.assert_allclose(ask.posteriors(scaled)[name], values, rtol=1e-9)
+    assert ask.mpe(scaled)[1] == pytest.approx(ask.mpe(plain)[1])
+    expected = ask.log_probability(plain) + 3 * math.log(scale)
+    assert ask.log_probability(scaled) == pytest.approx(expected, rel=1e-12)
+    assert stacked([network]).log_probability(scaled) == pytest.approx(expected, rel=1e-12)
+    assert ask.probability(scaled) == (math.inf if scale > 1 else 0.0)
+
+
+def test_tiny_cells_of_cpts():
+    row = np.array([1e-250, 1 - 1e-250])
+    cpts = {"a": row, "b": np.stack([row, [0.5, 0.5]]), "c": np.stack([row, [0.2, 0.8]])}
+    network = binary({"a": (), "b": ("a",), "c": ("b",)}, cpts)
+    for strategy in STRATEGIES:
+        ask, evidence = dpbn.Inference(network, strategy=strategy), {"a": "s0", "b": "s0"}
+        assert ask.log_probability(evidence) == pytest.approx(2 * math.log(1e-250))
+        assert ask.query("c", evidence).values == pytest.approx([0, 1], abs=1e-12)
+        assert ask.mpe(evidence) == ({"c": "s1"}, pytest.approx(1.0))
+
+
+def test_derivatives_of_faint_answers():
+    network, evidence, _ = features(800)
+    found = query_derivatives(network, ["c"], evidence)
+    assert found.values == pytest.approx([0.25, 0.75], rel=1e-9)
+    np.testing.assert_allclose(found.by["c"], [[0.75, -0.25], [-0.75, 0.25]], rtol=1e-9)
