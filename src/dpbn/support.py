@@ -17,6 +17,7 @@ from dpbn.measure import Measurement, finest
 from dpbn.network import Structure
 from dpbn.privacy.blocks import common_names
 
+LEAST_VARIANCE = 1e-12  # of noise that is next to nothing
 FLOOR = 2.0  # deviations of the noise on a row
 GOOD, FAIR = 0.02, 0.1  # expected share of probability put in the wrong place
 
@@ -60,10 +61,10 @@ def row_support(structure: Structure, measurements: Sequence[Measurement], node:
     weight, wider, table = 0.0, 0.0, np.zeros(structure.shape(node))
     for measurement in _apart(finest(measurements), family):
         rate = float(measurement.sampling.rate) if measurement.sampling else 1.0
-        cell, row = (measurement.summed_variance(names) for names in (family, structure.parents(node)))
-        precision = rate**2 / cell if cell else math.inf
-        if not math.isfinite(precision):
-            continue
+        cell, row = (
+            max(measurement.summed_variance(names), LEAST_VARIANCE) for names in (family, structure.parents(node))
+        )
+        precision = rate**2 / cell
         table += precision * _project(measurement, family) / rate
         weight += precision
         wider += (row / cell - wider) * (precision / weight)  # weighted mean of how much wider a row's noise is

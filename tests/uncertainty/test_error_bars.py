@@ -173,3 +173,29 @@ def test_a_release_file_that_was_edited_is_refused(method, edit):
         document[name] = {**document[name], **value} if value else {}
     with pytest.raises(FormatError, match="budget"):
         dpbn.Inference(from_dict(document)).query(["dysp"]).interval()
+
+
+def rare(share):
+    structure = dpbn.Structure(dpbn.Schema((dpbn.Variable("a", ("rare", "usual")),)), dpbn.Dag(("a",), {}))
+    return dpbn.BayesianNetwork(structure, {"a": np.array([share, 1 - share])})
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), [(1_000, 1e6), (1_000, 10.0), (100_000, 3.0)])
+def test_a_state_that_no_record_may_have_had_has_an_interval(rows, epsilon):
+    """True of one record in as many: a third of all tables hold none, and a plain bootstrap then draws none."""
+    network, held = rare(1 / rows), 0
+    for seed in range(20):
+        release = dpbn.learn(network.sample(rows, seed=seed), network, epsilon, noise=dpbn.InsecureNoise(seed))
+        low, high = dpbn.Inference(release).query("a").interval(0.95)
+        held += low[0] <= 1 / rows <= high[0]
+    assert held >= 17
+
+
+def test_widths_fall_with_the_number_of_rows():
+    network = rare(0.3)
+    widths = []
+    for rows in (29_000, 31_000):
+        release = dpbn.learn(network.sample(rows, seed=1), network, 0.01, noise=dpbn.InsecureNoise(1))
+        low, high = dpbn.Inference(release).query("a").interval()
+        widths.append(float(high[0] - low[0]) * rows)
+    assert widths[0] == pytest.approx(widths[1], rel=0.2)
