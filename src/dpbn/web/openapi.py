@@ -123,6 +123,11 @@ SCHEMAS: dict[str, Any] = {
             "private": {"type": "boolean"},
             "method": {"type": "string"},
             "statement": {"type": "string", "description": "the guarantee in plain words, Markdown"},
+            "points": {
+                "type": "array",
+                "items": _object({"question": {"type": "string"}, "answer": {"type": "string"}}),
+                "description": "the same as text",
+            },
             "guarantee": _object(
                 {
                     "epsilon": {"type": ["number", "null"], "description": "null: no noise, not private"},

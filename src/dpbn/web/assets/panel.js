@@ -177,16 +177,5 @@ function describe(release) {
   byId("whisker-choice").hidden = !release.offers.intervals;
   byId("level-choice").hidden = !release.offers.intervals;
   byId("no-intervals").hidden = release.offers.intervals;
-  byId("statement").replaceChildren(...statement(release.statement));
-}
-
-/** The statement's Markdown needs three things only: headings, list items, bold. */
-function statement(markdown) {
-  const blocks = [];
-  for (const line of markdown.split("\n")) {
-    if (!line.trim() || line.startsWith("#")) continue;
-    if (line.startsWith("- ") || !blocks.length) blocks.push(line.replace(/^- /, ""));
-    else blocks[blocks.length - 1] += ` ${line.trim()}`;
-  }
-  return blocks.map((block) => element("p", {}, ...block.split("**").map((text, i) => (i % 2 ? element("b", { text }) : document.createTextNode(text.replaceAll("`", ""))))));
+  byId("statement").replaceChildren(...release.points.map(({ question, answer }) => element("p", {}, element("b", { text: question }), ` ${label(answer)}`)));
 }
