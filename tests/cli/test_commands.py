@@ -178,6 +178,12 @@ def test_inspect_prints_text_not_markdown(run, release, tmp_path):
     assert "\\" not in text and "**" not in text
 
 
+def test_the_report_names_the_file_it_explains(run, release, tmp_path):
+    run("report", release)
+    assert "dpbn serve asia.release.json" in (tmp_path / "asia.release.html").read_text("utf-8")
+    assert "dpbn serve asia.release.json" in (tmp_path / "MODEL_CARD.md").read_text("utf-8")
+
+
 def test_hostile_text_prints_visibly(run, tmp_path):
     dpbn.write_network(hostile_network(), tmp_path / "h.json")
     out = run("inspect", "h.json").out

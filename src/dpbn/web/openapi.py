@@ -119,7 +119,7 @@ SCHEMAS: dict[str, Any] = {
     "Release": _object(
         {
             "name": {"type": "string"},
-            "id": {"type": "string", "description": "SHA-256 of the release"},
+            "id": {"type": "string", "description": "content id: SHA-256 of the file without its final newline"},
             "private": {"type": "boolean"},
             "method": {"type": "string"},
             "statement": {"type": "string", "description": "the guarantee in plain words, Markdown"},
