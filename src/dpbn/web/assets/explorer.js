@@ -123,7 +123,7 @@ async function refresh(news) {
   try {
     const answer = await ask("posteriors", said.question(state));
     if (!answer) return; // a newer question is on its way
-    state.answer = answer;
+    state.answer = { ...answer, posteriors: said.byNode(state, answer.posteriors) };
     state.impossible = false;
     byId("trouble").hidden = true;
     draw();
@@ -152,7 +152,7 @@ function measure() {
     try {
       const found = await ask("intervals", { ...said.question(state), level: state.level });
       if (!found) return;
-      state.intervals = found;
+      state.intervals = said.byNode(state, found.intervals);
       draw();
     } catch (error) {
       complain(`No error bars: ${error.message}`);
@@ -169,7 +169,7 @@ async function doubt() {
   try {
     const found = await ask("weak-rows", said.question(state));
     if (!found) return;
-    state.weak = found;
+    state.weak = { rows: found.rows, behind: said.byNode(state, found.behind) };
     draw();
     const many = state.release.nodes.filter((node) => leaning(state, node.name)).length;
     if (many) tell(`${byId("live").textContent} ${many} of ${state.release.nodes.length} answers lean on few records.`);
@@ -189,12 +189,13 @@ async function explain() {
   try {
     const found = await ask(state.best, state.best === "map" ? { ...said.question(state), targets } : said.question(state));
     if (!found) return;
-    state.explanation = found;
+    const explanation = { ...found, assignment: said.byNode(state, found.assignment) };
+    state.explanation = explanation;
     draw();
-    if (!state.release.offers.intervals || !Object.keys(found.assignment).length) return;
+    if (!state.release.offers.intervals || !explanation.assignment.size) return;
     const judged = await ask("stability", { ...said.question(state), assignment: found.assignment });
-    if (!judged || state.explanation !== found) return;
-    found.stability = judged.stability;
+    if (!judged || state.explanation !== explanation) return;
+    explanation.stability = judged.stability;
     draw();
   } catch (error) {
     if (!state.explanation) complain(`No most probable explanation: ${error.message}`);
@@ -207,8 +208,9 @@ function summary() {
   for (const node of release.nodes) {
     if (state.evidence.has(node.name)) continue;
     node.states.forEach((name, i) => {
-      const change = answer.posteriors[node.name][i] - node.prior[i];
-      if (!most || Math.abs(change) > Math.abs(most.change)) most = { node, name, change, now: answer.posteriors[node.name][i] };
+      const now = answer.posteriors.get(node.name)[i];
+      const change = now - node.prior[i];
+      if (!most || Math.abs(change) > Math.abs(most.change)) most = { node, name, change, now };
     });
   }
   const probability = `Probability of the evidence ${probabilityText(answer.probability)}.`;

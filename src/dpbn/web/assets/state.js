@@ -21,7 +21,18 @@ export function createState(release) {
 }
 
 export function question(state) {
-  return { evidence: Object.fromEntries(state.evidence), soft: Object.fromEntries(state.soft) };
+  return { evidence: Object.fromEntries(state.evidence), soft: Object.fromEntries(softened(state)) };
+}
+
+/** Soft evidence that says something. Equal likelihoods say nothing: they are kept for the sliders only. */
+export function softened(state) {
+  return new Map([...state.soft].filter(([, likelihood]) => likelihood.some((value) => value !== likelihood[0])));
+}
+
+/** What an answer says of each node, in the release's order. A plain object knows "constructor" and puts "2" first. */
+export function byNode(state, answers) {
+  const names = [...state.nodes.keys()].filter((name) => Object.hasOwn(answers, name));
+  return new Map(names.map((name) => [name, answers[name]]));
 }
 
 const MARKED = 0.1; // smaller shares are in the panel only: with evidence nearly every answer leans on some rare row
@@ -34,7 +45,7 @@ export function leaning(state, name) {
 
 /** The weak rows behind the answer for a node, heaviest first. */
 export function weakRows(state, name) {
-  const behind = state.answer && !state.evidence.has(name) ? state.weak?.behind[name] : null;
+  const behind = state.answer && !state.evidence.has(name) ? state.weak?.behind.get(name) : null;
   return behind ? { share: behind.share, rows: behind.rows.map((place) => state.weak.rows[place]) } : null;
 }
 
@@ -51,18 +62,17 @@ export function retract(state, name) {
   state.soft.delete(name);
 }
 
-/** Equal likelihoods say nothing, so they are no evidence. */
 export function setSoft(state, name, likelihood) {
   state.evidence.delete(name);
-  if (likelihood.every((value) => value === likelihood[0])) state.soft.delete(name);
-  else state.soft.set(name, likelihood);
+  state.soft.set(name, likelihood);
 }
 
 /** The view as the part of a link after "#". */
 export function toHash(state) {
   const view = {};
   if (state.evidence.size) view.e = [...state.evidence];
-  if (state.soft.size) view.s = [...state.soft];
+  const soft = [...softened(state)];
+  if (soft.length) view.s = soft;
   if (state.selected) view.n = state.selected;
   if (state.best !== "off") view.b = state.best;
   if (state.targets.length) view.t = state.targets;
@@ -129,7 +139,7 @@ export function savedSets(state) {
 
 export function saveSet(state, name) {
   const others = savedSets(state).filter((set) => set.name !== name);
-  store(state, [...others, { name, evidence: [...state.evidence], soft: [...state.soft] }]);
+  store(state, [...others, { name, evidence: [...state.evidence], soft: [...softened(state)] }]);
 }
 
 export function deleteSet(state, name) {
