@@ -31,10 +31,9 @@ async function start() {
 }
 
 function takeLink() {
-  const strange = said.fromHash(state, location.hash);
+  const complaint = said.fromHash(state, location.hash);
   graph.look(state.camera);
-  if (strange.length) complain(`The link mentions what this release does not have: ${strange.map(String).map(label).join("; ")}`);
-  refresh("");
+  refresh("", complaint);
 }
 
 // What the user does
@@ -112,7 +111,8 @@ function removeTarget(name) {
 
 // What the server answers
 
-async function refresh(news) {
+/** Ask again. A complaint stays until the next time, whatever the answer. */
+async function refresh(news, complaint = "") {
   remember();
   clearTimeout(intervalTimer);
   forget("intervals"); // those of the question before would be taken for this one's
@@ -125,7 +125,7 @@ async function refresh(news) {
     if (!answer) return; // a newer question is on its way
     state.answer = { ...answer, posteriors: said.byNode(state, answer.posteriors) };
     state.impossible = false;
-    byId("trouble").hidden = true;
+    complain(complaint);
     draw();
     tell(`${news} ${summary()}`);
     doubt();
@@ -136,7 +136,7 @@ async function refresh(news) {
     state.explanation = null;
     state.impossible = error instanceof Problem && error.kind === "impossible-evidence";
     draw();
-    complain(state.impossible ? "This evidence cannot happen under this network: its probability is 0. Retract a finding to go on." : error.message);
+    complain(`${complaint} ${state.impossible ? "This evidence cannot happen under this network: its probability is 0. Retract a finding to go on." : error.message}`);
   }
   document.documentElement.dataset.settled = String(Number(document.documentElement.dataset.settled ?? 0) + 1);
 }
@@ -235,8 +235,8 @@ function tell(text) {
 }
 
 function complain(text) {
-  byId("trouble").textContent = text;
-  byId("trouble").hidden = false;
+  byId("trouble").textContent = text.trim();
+  byId("trouble").hidden = !text.trim();
 }
 
 function buttons() {
@@ -269,8 +269,10 @@ function buttons() {
     const wanted = search.value.trim().toLowerCase();
     const node = state.release.nodes.find(({ name }) => name.toLowerCase() === wanted)
       ?? (wanted && state.release.nodes.find(({ name }) => name.toLowerCase().includes(wanted)));
+    byId("no-match").textContent = node || !wanted ? "" : `No node matches “${label(search.value.trim())}”`;
     if (node && graph.go(node.name)) search.value = "";
   });
+  search.addEventListener("input", () => { byId("no-match").textContent = ""; });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target.matches("input, select, textarea")) return;
     event.preventDefault();

@@ -1,5 +1,9 @@
 // What the user has said: evidence, soft evidence, choices, and their place in the link and in storage.
 
+import { label } from "./words.js";
+
+const UNREADABLE = "The link cannot be read: it is damaged or incomplete.";
+
 /** A fresh state for a release. Evidence maps a node to a label, soft evidence to one likelihood per state. */
 export function createState(release) {
   return {
@@ -82,15 +86,15 @@ export function toHash(state) {
   return Object.keys(view).length ? `#${encodeURIComponent(JSON.stringify(view))}` : "";
 }
 
-/** Take over what a link says; returns what it mentions that this release does not have. */
+/** Take over what a link says; returns a complaint, empty if there is none. */
 export function fromHash(state, hash) {
   let view = {};
   try {
     view = JSON.parse(decodeURIComponent(hash.replace(/^#/, "")) || "{}");
   } catch {
-    return ["an unreadable link"];
+    return UNREADABLE;
   }
-  if (typeof view !== "object" || view === null || Array.isArray(view)) return ["an unreadable link"];
+  if (typeof view !== "object" || view === null || Array.isArray(view)) return UNREADABLE;
   const strange = takeEvidence(state, view.e, view.s);
   state.selected = state.nodes.has(view.n) ? view.n : null;
   state.best = ["mpe", "map"].includes(view.b) ? view.b : "off";
@@ -99,24 +103,28 @@ export function fromHash(state, hash) {
   state.level = [0.5, 0.95].includes(view.l) ? view.l : 0.9;
   const camera = list(view.c);
   state.camera = camera.length === 3 && camera.every(Number.isFinite) && camera[2] > 0 ? camera : null;
-  return strange;
+  return strange.length ? `The link mentions what this release does not have: ${strange.join("; ")}` : "";
 }
 
-/** Replace all evidence by these lists of pairs. */
+/** Replace all evidence by these lists of pairs; returns those that this release does not have. */
 export function takeEvidence(state, hard, soft) {
   const strange = [];
   state.evidence.clear();
   state.soft.clear();
-  for (const [name, label] of list(hard).filter(Array.isArray)) {
-    if (state.nodes.get(name)?.states.includes(label)) state.evidence.set(name, label);
-    else strange.push(`${name} = ${label}`);
+  for (const [name, value] of list(hard).filter(Array.isArray)) {
+    if (state.nodes.get(name)?.states.includes(value)) state.evidence.set(name, value);
+    else strange.push(`${told(name)} = ${told(value)}`);
   }
   for (const [name, likelihood] of list(soft).filter(Array.isArray)) {
     const fits = list(likelihood).length === state.nodes.get(name)?.states.length;
     if (fits && likelihood.every((value) => Number.isFinite(value) && value >= 0)) setSoft(state, name, likelihood);
-    else strange.push(String(name));
+    else strange.push(told(name));
   }
   return strange;
+}
+
+function told(value) {
+  return label(typeof value === "string" ? value : String(JSON.stringify(value)));
 }
 
 function list(value) {
