@@ -66,7 +66,7 @@ class Release:
 
     @property
     def id(self) -> str:
-        """SHA-256 of the release's content: names this release in the ledger."""
+        """SHA-256 of the saved file without its final newline: names this release in the ledger."""
         return hashlib.sha256(_dump(to_dict(self)).encode()).hexdigest()
 
     @property

@@ -1,6 +1,7 @@
 """Every command does its job, in text and in JSON, and leaves the files it promises."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -167,6 +168,20 @@ def test_report_writes_three_files(run, release, tmp_path):
     assert (tmp_path / "asia.release.html").exists()
     assert (tmp_path / "privacy.json").exists()
     assert (tmp_path / "MODEL_CARD.md").exists()
+
+
+def test_inspect_prints_text_not_markdown(run, release, tmp_path):
+    opened = dpbn.load_release(release)
+    replace(opened, guarantee=replace(opened.guarantee, unit="patient_id")).save(tmp_path / "people.json")
+    text = run("inspect", "people.json").out
+    assert "- Who is protected? Every single person, as named by the column “patient_id”" in text
+    assert "\\" not in text and "**" not in text
+
+
+def test_the_report_names_the_file_it_explains(run, release, tmp_path):
+    run("report", release)
+    assert "dpbn serve asia.release.json" in (tmp_path / "asia.release.html").read_text("utf-8")
+    assert "dpbn serve asia.release.json" in (tmp_path / "MODEL_CARD.md").read_text("utf-8")
 
 
 def test_hostile_text_prints_visibly(run, tmp_path):

@@ -1,8 +1,16 @@
 """The report: complete, true to the release, harmless whatever the labels, and without any address."""
 
+import hashlib
+import html
 import json
+import os
 import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +18,8 @@ import dpbn
 from dpbn.display import escaped, graph_svg, network_html, probability, release_html
 from dpbn.errors import InputError
 from dpbn.report import write_report
-from dpbn.report.facts import facts_of
+from dpbn.report.facts import WeakRow, facts_of
+from dpbn.report.page import MOST_WEAK_ROWS, page
 from dpbn.statement import points, privacy_statement
 from tests.hostile import LABELS, hostile_network
 
@@ -84,11 +93,62 @@ def test_numbers_are_those_of_the_release(release, tmp_path):
 
 
 def test_intervals_hold_their_values(release):
-    facts = facts_of(release, "asia")
+    facts = facts_of(release, "asia", "asia.json")
     assert set(facts.intervals) == set(release.network.nodes)
     for node, (low, high) in facts.intervals.items():
         assert (low <= release.network.cpt(node)).all() and (release.network.cpt(node) <= high).all()
         assert (high - low).max() > 0.001
+
+
+def test_intervals_are_as_fine_as_their_values(release, tmp_path):
+    page, *_ = written(release, tmp_path)
+    ends = re.findall(r"<small>([\d.]+)–([\d.]+)</small>", page)
+    assert len(ends) == sum(cpt.size for cpt in release.network.cpts.values())
+    assert all(re.fullmatch(r"\d\.\d{3}", end) for pair in ends for end in pair)
+
+
+def test_rows_are_counted_as_people_do(release):
+    facts = facts_of(release, "asia", "asia.json")
+    row = WeakRow("asia", (), 1.0, 2.0)
+    assert "<summary>1 row</summary>" in page(replace(facts, weak_rows=(row,)))
+    assert "<summary>2 rows</summary>" in page(replace(facts, weak_rows=(row, row)))
+    many = (row,) * (MOST_WEAK_ROWS + 1)
+    assert "and 1 row more" in page(replace(facts, weak_rows=many))
+
+
+def test_the_lines_that_open_the_file_work(release, tmp_path):
+    """Whatever the file and the first node are called."""
+    name, node = "ward 7's.release.json", 'it\'s "odd"\n\\'
+    schema = dpbn.Schema((dpbn.Variable(node, ("a", "b")),))
+    structure = dpbn.Structure(schema, dpbn.Dag((node,), {}))
+    network = dpbn.BayesianNetwork(structure, {node: [0.5, 0.5]})
+    odd = dpbn.learn(network.sample(100, seed=0), structure, epsilon=1.0, method="uniform")
+    odd.save(tmp_path / name)
+    page, _, card = written(odd, tmp_path, file=name)
+    lines = html.unescape(re.search(r"<pre>(.*?)</pre>", page, re.DOTALL)[1]).splitlines()
+    assert shlex.split(lines[lines.index("# a what-if page in the browser") + 1]) == ["dpbn", "serve", name]
+    printed = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines[: lines.index("")])],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(dpbn.__file__).parents[1])},
+        check=True,
+    ).stdout
+    assert printed.startswith("[0.")
+    assert f"    dpbn serve {shlex.quote(name)}\n" in card and repr(name) in card
+    assert "&#x27;release.json&#x27;" in written(release, tmp_path)[0]
+
+
+def test_the_content_id_says_what_it_is(release, tmp_path):
+    file = release.save(tmp_path / "asia.json").read_bytes()
+    assert file.endswith(b"\n") and hashlib.sha256(file[:-1]).hexdigest() == release.id
+    page, privacy, card = written(release, tmp_path)
+    for text in (page, card):
+        assert re.search(rf"{release.id}`? \(SHA-256 of the file without its final newline\)", text)
+    document = json.loads(privacy)
+    assert document["release_sha256"] == release.id
+    assert document["release_sha256_is"] == "SHA-256 of the file without its final newline"
 
 
 def test_not_private_is_said_first(tmp_path):
@@ -129,8 +189,6 @@ def test_insecure_options_and_paths(release, tmp_path):
 
 
 def test_unit_and_delta_are_explained(release):
-    from dataclasses import replace
-
     person = replace(release, guarantee=replace(release.guarantee, unit="patient", max_contributions=4, delta=1e-6))
     words = " ".join(point.answer for point in points(person))
     assert "column “patient”" in words and "4 records" in words and "1e-06" in words

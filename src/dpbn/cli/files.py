@@ -165,12 +165,24 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
         print_json({**_guarantee(release), "nodes": rows})
         return
     if release:
-        click.echo(release.statement)
+        _print_statement(release)
     click.echo(title)
     columns = ["node", "parents", "states", *(["epsilon", "weak rows", "reliability"] if release else [])]
     print_table(columns, [_line(row, release is not None) for row in rows])
     if release and any(row["weak_rows"] for row in rows):
         click.echo("weak rows: so few records that the row cannot be told from an empty one; see dpbn report")
+
+
+def _print_statement(release: Release) -> None:
+    """The guarantee as text for the terminal; `release.statement` is Markdown."""
+    from dpbn.statement import NOT_PRIVATE, points, visible
+
+    click.echo("Privacy statement\n")
+    if not release.private:
+        click.echo(f"{NOT_PRIVATE}\n")
+    for point in points(release):
+        click.echo(f"- {point.question} {visible(point.answer)}")
+    click.echo()
 
 
 def _line(row: dict[str, Any], released: bool) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def report(release: str, output: str | None, title: str | None, as_json: bool) -
         check_output(str(place), release)
     others = [place.name for place in companions if place.is_file() and opened.id[:16] not in read_text(place)]
     with working("computing error bars"):
-        page, privacy, card = write_report(opened, path, title=title or Path(release).stem)
+        page, privacy, card = write_report(opened, path, title=title or Path(release).stem, file=Path(release).name)
     if others:
         told = " and ".join(others)
         click.echo(f"warning: {told} of another release replaced; give every release a folder of its own", err=True)

@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 COMPANIONS = ("privacy.json", "MODEL_CARD.md")  # beside the page
 
 
-def write_report(release: Release, path: str | Path, *, title: str | None = None) -> tuple[Path, Path, Path]:
-    """Write the page at `path` (.html), and privacy.json and MODEL_CARD.md beside it; returns the three paths."""
+def write_report(
+    release: Release, path: str | Path, *, title: str | None = None, file: str = "release.json"
+) -> tuple[Path, Path, Path]:
+    """Write the page at `path` (.html), and privacy.json and MODEL_CARD.md beside it; returns the three paths.
+
+    `file` is what the release is called in the lines that show how to open it.
+    """
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise InputError(f"a report must end in .html, got {path.name!r}")
-    facts = facts_of(release, title or path.stem)
+    facts = facts_of(release, title or path.stem, file)
     privacy = json.dumps(privacy_document(facts), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     document, card = (path.with_name(name) for name in COMPANIONS)
     return (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dpbn.report.facts import Facts
-from dpbn.statement import NOT_PRIVATE, markdown_text, method_in_words, points, summary
+import shlex
+
+from dpbn.report.facts import CONTENT_ID, Facts, counted
+from dpbn.statement import NOT_PRIVATE, markdown_text, method_in_words, points, summary, visible
 
 MOST_NODES = 200
 
@@ -14,12 +16,14 @@ def model_card(facts: Facts) -> str:
     network = release.network
     arcs = len(release.structure.dag.arcs)
     warning = "" if release.private else f"> **{NOT_PRIVATE}**\n\n"
+    name = visible(shlex.quote(facts.file))
     guarantee = "\n".join(f"- **{p.question}** {markdown_text(p.answer)}" for p in points(release))
     return f"""# Model card: {markdown_text(facts.title)}
 
 {warning}A Bayesian network of {len(network.nodes)} nodes, {arcs} arcs and {network.free_parameters} free parameters.
 The structure was public; the probabilities were learned from a private table ({method_in_words(release)}).
-Guarantee: {markdown_text(summary(release))}. Release `{release.id[:16]}`, made with {markdown_text(release.library)}.
+Guarantee: {markdown_text(summary(release))}. Made with {markdown_text(release.library)}.
+Content id of the release: `{release.id}` ({CONTENT_ID}).
 
 ## Intended use
 
@@ -37,8 +41,11 @@ Guarantee: {markdown_text(summary(release))}. Release `{release.id[:16]}`, made 
 
 ## How to load it
 
-`dpbn.load_release("release.json")` in Python, `dpbn serve release.json` in a browser, or
-`dpbn convert release.json model.bif` for other software.
+In Python, in a browser, and for other software:
+
+    dpbn.load_release({facts.file!r})
+    dpbn serve {name}
+    dpbn convert {name} model.bif
 """
 
 
@@ -59,5 +66,5 @@ def _quality(facts: Facts) -> str:
         lines.append(f"| {markdown_text(node)} | {shown} | {error} | {facts.reliability(node)} |")
     left = len(release.network.nodes) - MOST_NODES
     if left > 0:
-        lines.append(f"\nand {left} nodes more.")
+        lines.append(f"\nand {counted(left, 'node')} more.")
     return "\n".join(lines)

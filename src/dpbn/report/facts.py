@@ -19,6 +19,7 @@ from dpbn.uncertainty.error_bars import ErrorBars
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 LEVEL = 0.9
+CONTENT_ID = "SHA-256 of the file without its final newline"
 LOSS_KINDS = {"gaussian": "rho", "summed": "epsilon of the table by itself"}
 MOST_CELLS = 50_000  # of all tables together; beyond it a page does without intervals
 
@@ -39,6 +40,7 @@ class Facts:
 
     release: Release
     title: str
+    file: str  # the release's name, for the lines that open it
     support: Mapping[str, Support]
     weak_rows: tuple[WeakRow, ...]
     intervals: Mapping[str, Interval]  # of every CPT cell, by node; empty where there is no noise or too many cells
@@ -55,9 +57,9 @@ class Facts:
         return sum(cpt.size // cpt.shape[-1] for cpt in self.release.network.cpts.values())
 
 
-def facts_of(release: Release, title: str) -> Facts:
+def facts_of(release: Release, title: str, file: str) -> Facts:
     support = supports(release.structure, release.measurements)
-    return Facts(release, title, support, tuple(_weak_rows(release, support)), _intervals(release))
+    return Facts(release, title, file, support, tuple(_weak_rows(release, support)), _intervals(release))
 
 
 def _intervals(release: Release) -> dict[str, Interval]:
@@ -83,6 +85,11 @@ def _weak_rows(release: Release, support: Mapping[str, Support]) -> Iterator[Wea
             for index, parents in parent_rows(release, node):
                 if weak[index]:
                     yield WeakRow(node, parents, float(its.counts[index]), its.row_deviation)
+
+
+def counted(count: int, noun: str) -> str:
+    """As people count: 1 row, 2 rows."""
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def privacy_document(facts: Facts) -> dict[str, Any]:
@@ -119,6 +126,7 @@ def privacy_document(facts: Facts) -> dict[str, Any]:
         "allocation": dict(release.allocation),
         "rows_below_noise_floor": len(facts.weak_rows),
         "release_sha256": release.id,
+        "release_sha256_is": CONTENT_ID,
         "structure_sha256": structure_hash(release.structure),
         "library": release.library,
     }

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import shlex
 from importlib import resources
 
 from dpbn.display import Mark, escaped, graph_svg, html_table
-from dpbn.report.facts import Facts
+from dpbn.report.facts import CONTENT_ID, Facts, counted
 from dpbn.report.tables import probability_tables
 from dpbn.statement import NOT_PRIVATE, method_in_words, points, summary
 
 COLOURS = {"good": "#2e7d4f", "fair": "#b07a1e", "poor": "#b3403a", "public": "#5a6877", "exact": "#5a6877"}
 MOST_WEAK_ROWS = 200
-_LOAD = """# Python
-import dpbn
-ask = dpbn.Inference(dpbn.load_release("release.json"))
-print(ask.query(["{node}"]).values)
-
-# a what-if page in the browser
-dpbn serve release.json
-
-# pgmpy, pyAgrum, bnlearn (R), GeNIe and others read BIF or XMLBIF
-dpbn convert release.json model.bif
-"""
 
 
 def page(facts: Facts) -> str:
@@ -157,24 +147,31 @@ def _weak(facts: Facts) -> str:
         for row in facts.weak_rows[:MOST_WEAK_ROWS]
     ]
     left = len(facts.weak_rows) - len(rows)
-    more = f"<p>and {left} rows more; all are in the file.</p>" if left else ""
+    more = f"<p>and {counted(left, 'row')} more; all are in the file.</p>" if left else ""
     intro = (
         "<p>So few records stand behind these rows (less than two deviations of the noise) that they cannot be told "
         "from empty ones. Their probabilities are close to a guess; answers that lean on them are too.</p>"
     )
     table = html_table(["node", "parents are", "noisy records"], rows)
-    return f"{intro}<details{' open' if len(rows) <= 20 else ''}><summary>{len(facts.weak_rows)} rows</summary>" + (
-        f'<div class="scroll">{table}</div>{more}</details>'
-    )
+    opened, size = " open" if len(rows) <= 20 else "", counted(len(facts.weak_rows), "row")
+    return f'{intro}<details{opened}><summary>{size}</summary><div class="scroll">{table}</div>{more}</details>'
 
 
 def _load(facts: Facts) -> str:
-    return f"<pre>{escaped_block(_LOAD.replace('{node}', facts.release.network.nodes[0]))}</pre>"
-
-
-def escaped_block(text: str) -> str:
-    """Escaped text of several lines."""
-    return "\n".join(escaped(line) for line in text.splitlines())
+    name = shlex.quote(facts.file)
+    lines = (
+        "# Python",
+        "import dpbn",
+        f"ask = dpbn.Inference(dpbn.load_release({facts.file!r}))",
+        f"print(ask.query([{facts.release.network.nodes[0]!r}]).values)",
+        "",
+        "# a what-if page in the browser",
+        f"dpbn serve {name}",
+        "",
+        "# pgmpy, pyAgrum, bnlearn (R), GeNIe and others read BIF or XMLBIF",
+        f"dpbn convert {name} model.bif",
+    )
+    return "<pre>" + "\n".join(map(escaped, lines)) + "</pre>"
 
 
 def _made(facts: Facts) -> str:
@@ -187,6 +184,6 @@ def _made(facts: Facts) -> str:
         ("Public probabilities taken as given", public),
         ("Public Dirichlet prior", "yes" if release.prior else "none"),
         ("Library", release.library),
-        ("SHA-256 of the release", release.id),
+        ("Content id", f"{release.id} ({CONTENT_ID})"),
     ]
     return "<dl>" + "".join(f"<dt>{escaped(k)}</dt><dd>{escaped(v)}</dd>" for k, v in entries) + "</dl>"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.display import escaped, html_table, probability
-from dpbn.report.facts import LEVEL, Facts, Interval, parent_rows
+from dpbn.report.facts import LEVEL, Facts, Interval, counted, parent_rows
 
 MOST_ROWS = 96  # of one table
 MOST_CELLS = 60_000  # of the page
@@ -22,7 +22,7 @@ def probability_tables(facts: Facts) -> str:
     for node in nodes:
         cells += min(MOST_ROWS, facts.release.network.cpt(node).size) * len(facts.release.network.states(node))
         if cells > MOST_CELLS:
-            parts.append(f"<p>The tables of {len(nodes) - len(parts)} nodes more are in the file.</p>")
+            parts.append(f"<p>The tables of {counted(len(nodes) - len(parts), 'node')} more are in the file.</p>")
             break
         parts.append(_fold(facts, node, opened=len(nodes) <= 10))
     if facts.intervals:
@@ -48,10 +48,10 @@ def _fold(facts: Facts, node: str, opened: bool) -> str:
             behind = [f"{support.counts[index]:.0f} ± {support.row_deviation:.0f}{flag}"]
         rows.append((*labels, *values, *behind))
     total = cpt.size // cpt.shape[-1]
-    more = f"<p>and {total - len(rows)} rows more; all are in the file.</p>" if total > len(rows) else ""
+    more = f"<p>and {counted(total - len(rows), 'row')} more; all are in the file.</p>" if total > len(rows) else ""
     columns = [*parents, *network.states(node), *(["noisy records"] if support else [])]
     title = f"<b>{escaped(node)}</b>{' given ' + escaped(', '.join(parents)) if parents else ''}"
-    size = f"{total} row{'s' if total > 1 else ''} × {cpt.shape[-1]} states"
+    size = f"{counted(total, 'row')} × {counted(cpt.shape[-1], 'state')}"
     return (
         f"<details{' open' if opened else ''}><summary>{title} <small>{size}</small></summary>"
         f'<div class="scroll">{html_table(columns, rows)}</div>{more}</details>'
@@ -61,4 +61,4 @@ def _fold(facts: Facts, node: str, opened: bool) -> str:
 def _cell(cpt: NDArray[np.float64], at: tuple[int, ...], ends: Interval | None) -> str:
     value = float(cpt[at])
     shown = f'<span class="v{round(value * 10)}">{probability(value)}</span>'
-    return f"{shown} <small>{ends[0][at]:.2f}–{ends[1][at]:.2f}</small>" if ends else shown
+    return f"{shown} <small>{ends[0][at]:.3f}–{ends[1][at]:.3f}</small>" if ends else shown

@@ -119,10 +119,15 @@ SCHEMAS: dict[str, Any] = {
     "Release": _object(
         {
             "name": {"type": "string"},
-            "id": {"type": "string", "description": "SHA-256 of the release"},
+            "id": {"type": "string", "description": "content id: SHA-256 of the file without its final newline"},
             "private": {"type": "boolean"},
             "method": {"type": "string"},
             "statement": {"type": "string", "description": "the guarantee in plain words, Markdown"},
+            "points": {
+                "type": "array",
+                "items": _object({"question": {"type": "string"}, "answer": {"type": "string"}}),
+                "description": "the same as text",
+            },
             "guarantee": _object(
                 {
                     "epsilon": {"type": ["number", "null"], "description": "null: no noise, not private"},

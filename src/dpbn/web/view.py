@@ -8,6 +8,7 @@ from typing import Any
 from dpbn.inference import Inference
 from dpbn.layout import layered_layout
 from dpbn.release import Release
+from dpbn.statement import points
 from dpbn.web.uncertainty import has_intervals, weak_rows
 
 NODE_WIDTH, HEADER_HEIGHT, ROW_HEIGHT, FOOT, MOST_ROWS = 160.0, 18.0, 14.0, 3.0, 12
@@ -50,6 +51,7 @@ def release_view(release: Release, inference: Inference, name: str) -> dict[str,
         "private": release.private,
         "method": release.method,
         "statement": release.statement,
+        "points": [{"question": point.question, "answer": point.answer} for point in points(release)],
         "guarantee": {
             "epsilon": _finite(guarantee.epsilon),
             "delta": guarantee.delta,

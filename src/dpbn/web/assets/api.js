@@ -1,6 +1,7 @@
 // Questions to the server. A newer question of the same kind replaces an older one that is still open.
 
 const BUSY_RETRIES = 3;
+const SILENT = "The server does not answer: is dpbn serve still running?";
 const open = new Map();
 
 export class Problem extends Error {
@@ -12,8 +13,17 @@ export class Problem extends Error {
   }
 }
 
+/** fetch, whose TypeError says nothing of use to people. */
+async function reach(address, options) {
+  try {
+    return await fetch(address, options);
+  } catch (error) {
+    throw error instanceof TypeError ? new Error(SILENT) : error;
+  }
+}
+
 export async function release() {
-  const answer = await fetch("/api/release");
+  const answer = await reach("/api/release");
   if (!answer.ok) throw new Problem(await answer.json().catch(() => ({})), answer.status);
   return answer.json();
 }
@@ -25,7 +35,7 @@ export async function ask(kind, question) {
   open.set(kind, controller);
   try {
     for (let attempt = 0; ; attempt += 1) {
-      const answer = await fetch(`/api/${kind}`, {
+      const answer = await reach(`/api/${kind}`, {
         method: "POST",
         headers: { "Content-Type": "application/json" },
         body: JSON.stringify(question),

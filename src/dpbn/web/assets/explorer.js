@@ -31,10 +31,9 @@ async function start() {
 }
 
 function takeLink() {
-  const strange = said.fromHash(state, location.hash);
+  const complaint = said.fromHash(state, location.hash);
   graph.look(state.camera);
-  if (strange.length) complain(`The link mentions what this release does not have: ${strange.map(String).map(label).join("; ")}`);
-  refresh("");
+  refresh("", complaint);
 }
 
 // What the user does
@@ -112,7 +111,8 @@ function removeTarget(name) {
 
 // What the server answers
 
-async function refresh(news) {
+/** Ask again. A complaint stays until the next time, whatever the answer. */
+async function refresh(news, complaint = "") {
   remember();
   clearTimeout(intervalTimer);
   forget("intervals"); // those of the question before would be taken for this one's
@@ -123,9 +123,9 @@ async function refresh(news) {
   try {
     const answer = await ask("posteriors", said.question(state));
     if (!answer) return; // a newer question is on its way
-    state.answer = answer;
+    state.answer = { ...answer, posteriors: said.byNode(state, answer.posteriors) };
     state.impossible = false;
-    byId("trouble").hidden = true;
+    complain(complaint);
     draw();
     tell(`${news} ${summary()}`);
     doubt();
@@ -136,7 +136,7 @@ async function refresh(news) {
     state.explanation = null;
     state.impossible = error instanceof Problem && error.kind === "impossible-evidence";
     draw();
-    complain(state.impossible ? "This evidence cannot happen under this network: its probability is 0. Retract a finding to go on." : error.message);
+    complain(`${complaint} ${state.impossible ? "This evidence cannot happen under this network: its probability is 0. Retract a finding to go on." : error.message}`);
   }
   document.documentElement.dataset.settled = String(Number(document.documentElement.dataset.settled ?? 0) + 1);
 }
@@ -152,7 +152,7 @@ function measure() {
     try {
       const found = await ask("intervals", { ...said.question(state), level: state.level });
       if (!found) return;
-      state.intervals = found;
+      state.intervals = said.byNode(state, found.intervals);
       draw();
     } catch (error) {
       complain(`No error bars: ${error.message}`);
@@ -169,7 +169,7 @@ async function doubt() {
   try {
     const found = await ask("weak-rows", said.question(state));
     if (!found) return;
-    state.weak = found;
+    state.weak = { rows: found.rows, behind: said.byNode(state, found.behind) };
     draw();
     const many = state.release.nodes.filter((node) => leaning(state, node.name)).length;
     if (many) tell(`${byId("live").textContent} ${many} of ${state.release.nodes.length} answers lean on few records.`);
@@ -189,12 +189,13 @@ async function explain() {
   try {
     const found = await ask(state.best, state.best === "map" ? { ...said.question(state), targets } : said.question(state));
     if (!found) return;
-    state.explanation = found;
+    const explanation = { ...found, assignment: said.byNode(state, found.assignment) };
+    state.explanation = explanation;
     draw();
-    if (!state.release.offers.intervals || !Object.keys(found.assignment).length) return;
+    if (!state.release.offers.intervals || !explanation.assignment.size) return;
     const judged = await ask("stability", { ...said.question(state), assignment: found.assignment });
-    if (!judged || state.explanation !== found) return;
-    found.stability = judged.stability;
+    if (!judged || state.explanation !== explanation) return;
+    explanation.stability = judged.stability;
     draw();
   } catch (error) {
     if (!state.explanation) complain(`No most probable explanation: ${error.message}`);
@@ -207,8 +208,9 @@ function summary() {
   for (const node of release.nodes) {
     if (state.evidence.has(node.name)) continue;
     node.states.forEach((name, i) => {
-      const change = answer.posteriors[node.name][i] - node.prior[i];
-      if (!most || Math.abs(change) > Math.abs(most.change)) most = { node, name, change, now: answer.posteriors[node.name][i] };
+      const now = answer.posteriors.get(node.name)[i];
+      const change = now - node.prior[i];
+      if (!most || Math.abs(change) > Math.abs(most.change)) most = { node, name, change, now };
     });
   }
   const probability = `Probability of the evidence ${probabilityText(answer.probability)}.`;
@@ -233,8 +235,8 @@ function tell(text) {
 }
 
 function complain(text) {
-  byId("trouble").textContent = text;
-  byId("trouble").hidden = false;
+  byId("trouble").textContent = text.trim();
+  byId("trouble").hidden = !text.trim();
 }
 
 function buttons() {
@@ -267,8 +269,10 @@ function buttons() {
     const wanted = search.value.trim().toLowerCase();
     const node = state.release.nodes.find(({ name }) => name.toLowerCase() === wanted)
       ?? (wanted && state.release.nodes.find(({ name }) => name.toLowerCase().includes(wanted)));
+    byId("no-match").textContent = node || !wanted ? "" : `No node matches “${label(search.value.trim())}”`;
     if (node && graph.go(node.name)) search.value = "";
   });
+  search.addEventListener("input", () => { byId("no-match").textContent = ""; });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target.matches("input, select, textarea")) return;
     event.preventDefault();

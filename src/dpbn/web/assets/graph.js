@@ -1,16 +1,18 @@
 // The network as SVG: a card per node with a bar per state, updated in place.
 
 import { createCamera } from "./camera.js";
-import { leaning } from "./state.js";
-import { fitted, label, percent, points, shape } from "./words.js";
+import { leaning, softened } from "./state.js";
+import { fits, fitted, label, percent, points, shape } from "./words.js";
 
 const HEADER = 18;
 const ROW = 14;
 const TRACK = { x: 67, width: 56, y: 2.5, height: 9 };
 const THIN = 5;
+const LABEL_ROOM = TRACK.x - 13;
 const FAMILY = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", "Liberation Sans", Arial, sans-serif';
 const TITLE_FONT = `600 12.5px ${FAMILY}`;
 const LABEL_FONT = `12px ${FAMILY}`;
+const BOLD_FONT = `700 ${LABEL_FONT}`;
 
 export function createGraph(svg, release, act) {
   const arcs = shape("g", { class: "arcs", "aria-hidden": "true" });
@@ -67,10 +69,11 @@ export function createGraph(svg, release, act) {
   }
 
   function createRow(node, state, index, width) {
+    const short = fitted(state, LABEL_FONT, LABEL_ROOM);
     const parts = {
       back: shape("rect", { class: "row-back", x: 1, y: 0, width: width - 2, height: ROW }),
       best: shape("path", { class: "best", d: "M3.2 7l2.4-3.2 2.4 3.2-2.4 3.2z" }),
-      label: shape("text", { class: "label", x: 10, y: 11.1, text: fitted(state, LABEL_FONT, TRACK.x - 13) }),
+      label: shape("text", { class: "label", x: 10, y: 11.1, lengthAdjust: "spacingAndGlyphs", text: short }),
       track: shape("rect", { class: "track", ...TRACK, rx: 1 }),
       bar: shape("rect", { class: "bar", ...TRACK, width: 0, rx: 1 }),
       gain: shape("rect", { class: "gain", ...TRACK, width: 0 }),
@@ -86,7 +89,7 @@ export function createGraph(svg, release, act) {
       class: "state", role: "button", tabindex: "-1", "aria-pressed": "false",
       transform: `translate(0 ${HEADER + 1 + index * ROW})`,
     }, ...Object.values(parts));
-    const row = { node, state, index, group, parts };
+    const row = { node, state, index, group, parts, tight: !fits(short, BOLD_FONT, LABEL_ROOM) };
     group.addEventListener("click", () => {
       if (camera.dragged()) return;
       moveFocus(row);
@@ -140,33 +143,36 @@ export function createGraph(svg, release, act) {
 
   function update(state) {
     const { answer, intervals, explanation } = state;
-    svg.classList.toggle("stale", !answer);
+    const soft = softened(state);
     for (const { node, group, rows } of nodes.values()) {
       group.classList.toggle("observed", state.evidence.has(node.name));
-      group.classList.toggle("softened", state.soft.has(node.name));
+      group.classList.toggle("softened", soft.has(node.name));
       group.classList.toggle("selected", state.selected === node.name);
-      const now = answer?.posteriors[node.name] ?? node.prior;
+      const now = answer?.posteriors.get(node.name);
       const known = state.whiskers === "off" || !answer || state.evidence.has(node.name);
-      const error = known ? null : intervals?.intervals[node.name];
+      const error = known ? null : intervals?.get(node.name);
       const weak = leaning(state, node.name);
       group.classList.toggle("leans", Boolean(weak));
-      for (const row of rows) updateRow(state, row, now[row.index], error, explanation?.assignment[node.name], weak);
+      for (const row of rows) updateRow(state, row, now?.[row.index], error, explanation?.assignment.get(node.name), weak);
     }
     for (const { parent, child, path } of lines) {
       path.classList.toggle("near", state.selected === parent || state.selected === child);
     }
   }
 
-  function updateRow(state, { node, state: name, index, group, parts }, p, error, best, weak) {
+  /** One state; without an answer (`p` undefined) only its prior is known. */
+  function updateRow(state, { node, state: name, index, group, parts, tight }, p, error, best, weak) {
     const prior = node.prior[index];
     const observed = state.evidence.get(node.name);
-    const still = observed !== undefined || !state.answer;
+    const still = observed !== undefined || p === undefined;
     group.setAttribute("aria-pressed", String(observed === name));
     group.classList.toggle("set", observed === name);
     group.classList.toggle("in-best", best === name);
-    parts.bar.setAttribute("width", TRACK.width * p);
+    if (tight && (observed === name || best === name)) parts.label.setAttribute("textLength", LABEL_ROOM); // bold is wider
+    else parts.label.removeAttribute("textLength");
+    parts.bar.setAttribute("width", TRACK.width * (p ?? 0));
     span(parts.gain, prior, still ? prior : Math.max(p, prior));
-    span(parts.loss, p, still ? p : Math.max(p, prior));
+    span(parts.loss, still ? prior : p, still ? prior : Math.max(p, prior));
     parts.value.textContent = percent(p);
     const whole = state.whiskers === "total";
     const thin = release.offers.intervals && state.whiskers !== "off"; // error bars lie below the bar, not on it
@@ -177,7 +183,9 @@ export function createGraph(svg, release, act) {
     whisker(parts.sampling, whole ? null : error?.sampling[index], 12.2);
     const range = error ? `, interval ${percent(error.total[index][0])} to ${percent(error.total[index][1])}` : "";
     const doubt = weak ? `, leans on few records (${percent(weak.share)} %)` : "";
-    const text = `${label(name)}: ${percent(p)} %${range}, prior ${percent(prior)} % (${points(p - prior)})${doubt}`;
+    const answer = p === undefined ? "no answer" : `${percent(p)} %${range}`;
+    const shift = p === undefined ? "" : ` (${points(p - prior)})`;
+    const text = `${label(name)}: ${answer}, prior ${percent(prior)} %${shift}${doubt}`;
     parts.title.textContent = best === name ? `${text}, most probable` : text;
     group.setAttribute("aria-label", `${label(node.name)} ${text}`);
   }

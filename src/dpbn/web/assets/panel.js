@@ -1,7 +1,7 @@
 // The side panel: evidence, the selected node with its sliders, the most probable explanation, the promise.
 
 import { badgeText } from "./graph.js";
-import { leaning, savedSets, weakRows } from "./state.js";
+import { leaning, savedSets, softened, weakRows } from "./state.js";
 import { element, label, percent, points, probabilityText } from "./words.js";
 
 const MOST_SLIDERS = 120;
@@ -42,8 +42,8 @@ export function createPanel(release, act) {
   }
 
   function showProbability(state) {
-    const some = state.evidence.size + state.soft.size > 0;
-    byId("probability").textContent = state.answer ? probabilityText(state.answer.probability) : state.impossible ? "0" : "…";
+    const some = state.evidence.size + softened(state).size > 0;
+    byId("probability").textContent = state.answer ? probabilityText(state.answer.probability) : state.impossible ? "0" : "–";
     byId("readout").classList.toggle("impossible", Boolean(state.impossible));
     byId("retract-all").disabled = !some;
   }
@@ -51,11 +51,11 @@ export function createPanel(release, act) {
   function showEvidence(state) {
     const chips = [];
     for (const [name, value] of state.evidence) chips.push(chip(`${label(name)} = ${label(value)}`, "hard", () => act.retract(name), () => act.select(name)));
-    for (const [name] of state.soft) chips.push(chip(`${label(name)} ≈ soft`, "soft", () => act.retract(name), () => act.select(name)));
-    byId("evidence-list").replaceChildren(...chips);
+    for (const name of softened(state).keys()) chips.push(chip(`${label(name)} ≈ soft`, "soft", () => act.retract(name), () => act.select(name)));
+    refill(byId("evidence-list"), chips);
     byId("evidence-empty").hidden = chips.length > 0;
     byId("save-form").hidden = chips.length === 0;
-    byId("saved-list").replaceChildren(...savedSets(state).map((set) => element("li", {},
+    refill(byId("saved-list"), savedSets(state).map((set) => element("li", {},
       element("button", { type: "button", class: "link", text: label(set.name), on: { click: () => act.load(set) } }),
       element("button", { type: "button", class: "cross", "aria-label": `Delete the set ${label(set.name)}`, text: "×", on: { click: () => act.forget(set.name) } }))));
   }
@@ -75,7 +75,7 @@ export function createPanel(release, act) {
   function showBest(state) {
     byId("map-choice").hidden = state.best !== "map";
     byId("add-target").disabled = !state.selected || state.targets.includes(state.selected) || state.evidence.has(state.selected);
-    byId("target-list").replaceChildren(...state.targets.map((name) => chip(label(name), "target", () => act.removeTarget(name), () => act.select(name))));
+    refill(byId("target-list"), state.targets.map((name) => chip(label(name), "target", () => act.removeTarget(name), () => act.select(name))));
     const place = byId("best-answer");
     const found = state.explanation;
     if (state.best === "off" || !found) {
@@ -87,11 +87,21 @@ export function createPanel(release, act) {
       const word = found.stability >= 0.9 ? "stable" : found.stability >= 0.5 ? "uncertain" : "unstable";
       facts.push(element("p", { class: `fact stability ${word}` }, element("span", { text: "Stability " }), element("b", { text: `${percent(found.stability)} %` }), element("span", { class: "tag", text: word })));
     }
-    const rows = Object.entries(found.assignment).map(([name, value]) => element("tr", {}, element("th", { scope: "row", text: label(name) }), element("td", { text: label(value) })));
+    const rows = [...found.assignment].map(([name, value]) => element("tr", {}, element("th", { scope: "row", text: label(name) }), element("td", { text: label(value) })));
     place.replaceChildren(...facts, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Most probable states" }, element("table", { class: "states" }, element("tbody", {}, ...rows))));
   }
 
   return { update };
+}
+
+/** New items for a list. The focus stays at its place, or goes to the list's section if nothing is left. */
+function refill(list, items) {
+  const focused = document.activeElement;
+  const place = [...list.children].findIndex((item) => item.contains(focused));
+  list.replaceChildren(...items);
+  if (place < 0) return;
+  const next = items[Math.min(place, items.length - 1)]?.querySelector(`.${focused.className}`);
+  (next ?? list.closest("section")).focus({ preventScroll: true });
 }
 
 function chip(text, kind, remove, open) {
@@ -103,9 +113,9 @@ function chip(text, kind, remove, open) {
 /** The numbers of one node, with a likelihood slider per state. */
 function buildNode(node, act) {
   const parents = node.parents.length ? `Parents: ${node.parents.map(label).join(", ")}` : "No parents";
-  const rows = node.states.slice(0, MOST_SLIDERS).map((state, index) => {
+  const rows = node.states.slice(0, MOST_SLIDERS).map((state) => {
     const slider = element("input", { type: "range", min: 0, max: 100, step: 1, "aria-label": `Likelihood of ${label(state)}` });
-    slider.addEventListener("input", () => act.soften(node.name, rows.map((row) => Number(row.slider.value) / 100), index));
+    slider.addEventListener("input", () => act.soften(node.name, node.states.map((_, i) => Number(rows[i]?.slider.value ?? 100) / 100)));
     const set = element("button", { type: "button", class: "link", text: label(state), title: label(state), on: { click: () => act.toggle(node.name, state) } });
     const value = element("td", { class: "number" });
     const shift = element("td", { class: "number shift" });
@@ -123,18 +133,19 @@ function buildNode(node, act) {
   return {
     name: node.name,
     update(state) {
-      const now = state.answer?.posteriors[node.name] ?? node.prior;
+      const now = state.answer?.posteriors.get(node.name);
       const observed = state.evidence.get(node.name);
-      const error = state.whiskers === "off" || observed !== undefined ? null : state.intervals?.intervals[node.name];
+      const error = state.whiskers === "off" || observed !== undefined ? null : state.intervals?.get(node.name);
       const soft = state.soft.get(node.name);
       table.classList.toggle("with-range", Boolean(error));
       clear.disabled = observed === undefined && !soft;
-      doubt.replaceChildren(...doubts(weakRows(state, node.name)));
+      doubt.replaceChildren(...doubts(state, weakRows(state, node.name)));
       doubt.classList.toggle("marked", Boolean(leaning(state, node.name)));
       rows.forEach((row, index) => {
-        row.value.textContent = percent(now[index]);
-        row.shift.textContent = points(now[index] - node.prior[index]);
-        row.shift.className = `number shift ${now[index] > node.prior[index] + 5e-4 ? "up" : now[index] < node.prior[index] - 5e-4 ? "down" : ""}`;
+        const change = now ? now[index] - node.prior[index] : 0;
+        row.value.textContent = percent(now?.[index]);
+        row.shift.textContent = now ? points(change) : "–";
+        row.shift.className = `number shift ${change > 5e-4 ? "up" : change < -5e-4 ? "down" : ""}`;
         row.range.textContent = error ? `${percent(error.total[index][0])}–${percent(error.total[index][1])}` : "";
         row.set.setAttribute("aria-pressed", String(observed === node.states[index]));
         const wanted = observed !== undefined ? (observed === node.states[index] ? 100 : 0) : Math.round(100 * (soft?.[index] ?? 1));
@@ -146,10 +157,10 @@ function buildNode(node, act) {
 }
 
 /** Which rows with too few records an answer leans on, and how much. */
-function doubts(weak) {
+function doubts(state, weak) {
   if (!weak) return [];
   const items = weak.rows.slice(0, MOST_ROWS).map(({ node, parents, weight }) => {
-    const given = Object.entries(parents).map(([name, value]) => `${label(name)} = ${label(value)}`).join(", ");
+    const given = state.nodes.get(node).parents.map((name) => `${label(name)} = ${label(parents[name])}`).join(", ");
     return element("li", { text: `P(${label(node)}${given ? ` | ${given}` : ""}): ${percent(weight)} %` });
   });
   const left = weak.rows.length - items.length;
@@ -177,16 +188,5 @@ function describe(release) {
   byId("whisker-choice").hidden = !release.offers.intervals;
   byId("level-choice").hidden = !release.offers.intervals;
   byId("no-intervals").hidden = release.offers.intervals;
-  byId("statement").replaceChildren(...statement(release.statement));
-}
-
-/** The statement's Markdown needs three things only: headings, list items, bold. */
-function statement(markdown) {
-  const blocks = [];
-  for (const line of markdown.split("\n")) {
-    if (!line.trim() || line.startsWith("#")) continue;
-    if (line.startsWith("- ") || !blocks.length) blocks.push(line.replace(/^- /, ""));
-    else blocks[blocks.length - 1] += ` ${line.trim()}`;
-  }
-  return blocks.map((block) => element("p", {}, ...block.split("**").map((text, i) => (i % 2 ? element("b", { text }) : document.createTextNode(text.replaceAll("`", ""))))));
+  byId("statement").replaceChildren(...release.points.map(({ question, answer }) => element("p", {}, element("b", { text: question }), ` ${label(answer)}`)));
 }

@@ -1,5 +1,9 @@
 // What the user has said: evidence, soft evidence, choices, and their place in the link and in storage.
 
+import { label } from "./words.js";
+
+const UNREADABLE = "The link cannot be read: it is damaged or incomplete.";
+
 /** A fresh state for a release. Evidence maps a node to a label, soft evidence to one likelihood per state. */
 export function createState(release) {
   return {
@@ -21,7 +25,18 @@ export function createState(release) {
 }
 
 export function question(state) {
-  return { evidence: Object.fromEntries(state.evidence), soft: Object.fromEntries(state.soft) };
+  return { evidence: Object.fromEntries(state.evidence), soft: Object.fromEntries(softened(state)) };
+}
+
+/** Soft evidence that says something. Equal likelihoods say nothing: they are kept for the sliders only. */
+export function softened(state) {
+  return new Map([...state.soft].filter(([, likelihood]) => likelihood.some((value) => value !== likelihood[0])));
+}
+
+/** What an answer says of each node, in the release's order. A plain object knows "constructor" and puts "2" first. */
+export function byNode(state, answers) {
+  const names = [...state.nodes.keys()].filter((name) => Object.hasOwn(answers, name));
+  return new Map(names.map((name) => [name, answers[name]]));
 }
 
 const MARKED = 0.1; // smaller shares are in the panel only: with evidence nearly every answer leans on some rare row
@@ -34,7 +49,7 @@ export function leaning(state, name) {
 
 /** The weak rows behind the answer for a node, heaviest first. */
 export function weakRows(state, name) {
-  const behind = state.answer && !state.evidence.has(name) ? state.weak?.behind[name] : null;
+  const behind = state.answer && !state.evidence.has(name) ? state.weak?.behind.get(name) : null;
   return behind ? { share: behind.share, rows: behind.rows.map((place) => state.weak.rows[place]) } : null;
 }
 
@@ -51,18 +66,17 @@ export function retract(state, name) {
   state.soft.delete(name);
 }
 
-/** Equal likelihoods say nothing, so they are no evidence. */
 export function setSoft(state, name, likelihood) {
   state.evidence.delete(name);
-  if (likelihood.every((value) => value === likelihood[0])) state.soft.delete(name);
-  else state.soft.set(name, likelihood);
+  state.soft.set(name, likelihood);
 }
 
 /** The view as the part of a link after "#". */
 export function toHash(state) {
   const view = {};
   if (state.evidence.size) view.e = [...state.evidence];
-  if (state.soft.size) view.s = [...state.soft];
+  const soft = [...softened(state)];
+  if (soft.length) view.s = soft;
   if (state.selected) view.n = state.selected;
   if (state.best !== "off") view.b = state.best;
   if (state.targets.length) view.t = state.targets;
@@ -72,15 +86,15 @@ export function toHash(state) {
   return Object.keys(view).length ? `#${encodeURIComponent(JSON.stringify(view))}` : "";
 }
 
-/** Take over what a link says; returns what it mentions that this release does not have. */
+/** Take over what a link says; returns a complaint, empty if there is none. */
 export function fromHash(state, hash) {
   let view = {};
   try {
     view = JSON.parse(decodeURIComponent(hash.replace(/^#/, "")) || "{}");
   } catch {
-    return ["an unreadable link"];
+    return UNREADABLE;
   }
-  if (typeof view !== "object" || view === null || Array.isArray(view)) return ["an unreadable link"];
+  if (typeof view !== "object" || view === null || Array.isArray(view)) return UNREADABLE;
   const strange = takeEvidence(state, view.e, view.s);
   state.selected = state.nodes.has(view.n) ? view.n : null;
   state.best = ["mpe", "map"].includes(view.b) ? view.b : "off";
@@ -89,24 +103,28 @@ export function fromHash(state, hash) {
   state.level = [0.5, 0.95].includes(view.l) ? view.l : 0.9;
   const camera = list(view.c);
   state.camera = camera.length === 3 && camera.every(Number.isFinite) && camera[2] > 0 ? camera : null;
-  return strange;
+  return strange.length ? `The link mentions what this release does not have: ${strange.join("; ")}` : "";
 }
 
-/** Replace all evidence by these lists of pairs. */
+/** Replace all evidence by these lists of pairs; returns those that this release does not have. */
 export function takeEvidence(state, hard, soft) {
   const strange = [];
   state.evidence.clear();
   state.soft.clear();
-  for (const [name, label] of list(hard).filter(Array.isArray)) {
-    if (state.nodes.get(name)?.states.includes(label)) state.evidence.set(name, label);
-    else strange.push(`${name} = ${label}`);
+  for (const [name, value] of list(hard).filter(Array.isArray)) {
+    if (state.nodes.get(name)?.states.includes(value)) state.evidence.set(name, value);
+    else strange.push(`${told(name)} = ${told(value)}`);
   }
   for (const [name, likelihood] of list(soft).filter(Array.isArray)) {
     const fits = list(likelihood).length === state.nodes.get(name)?.states.length;
     if (fits && likelihood.every((value) => Number.isFinite(value) && value >= 0)) setSoft(state, name, likelihood);
-    else strange.push(String(name));
+    else strange.push(told(name));
   }
   return strange;
+}
+
+function told(value) {
+  return label(typeof value === "string" ? value : String(JSON.stringify(value)));
 }
 
 function list(value) {
@@ -129,7 +147,7 @@ export function savedSets(state) {
 
 export function saveSet(state, name) {
   const others = savedSets(state).filter((set) => set.name !== name);
-  store(state, [...others, { name, evidence: [...state.evidence], soft: [...state.soft] }]);
+  store(state, [...others, { name, evidence: [...state.evidence], soft: [...softened(state)] }]);
 }
 
 export function deleteSet(state, name) {

@@ -20,8 +20,9 @@ function filled(made, attributes, children) {
   return made;
 }
 
-/** A probability in per cent, as short as it can honestly be. */
+/** A probability in per cent, as short as it can honestly be; a dash if there is none. */
 export function percent(p) {
+  if (p === undefined) return "–";
   const value = 100 * p;
   if (value >= 99.995) return "100";
   if (value > 99.9) return ">99.9";
@@ -55,11 +56,15 @@ export function label(text) {
 
 const ruler = document.createElement("canvas").getContext("2d");
 
+export function fits(text, font, room) {
+  ruler.font = font;
+  return ruler.measureText(text).width <= room;
+}
+
 export function fitted(text, font, room) {
   const clean = label(text);
-  ruler.font = font;
-  if (ruler.measureText(clean).width <= room) return clean;
+  if (fits(clean, font, room)) return clean;
   const characters = [...clean.slice(0, 200)];
-  while (characters.length > 1 && ruler.measureText(`${characters.join("")}…`).width > room) characters.pop();
+  while (characters.length > 1 && !fits(`${characters.join("")}…`, font, room)) characters.pop();
   return `${characters.join("")}…`;
 }

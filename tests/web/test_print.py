@@ -1,0 +1,26 @@
+"""A printed report holds what the page holds: nothing folded, nothing cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dpbn.release import Release
+from dpbn.report import write_report
+
+PAPER = 717  # pixels of an A4 page between its margins
+
+
+def test_a_printed_report_is_whole(browser: Any, alarm: Release, tmp_path: Path) -> None:
+    write_report(alarm, tmp_path / "report.html")
+    page = browser.new_page(viewport={"width": PAPER, "height": 1045})
+    page.goto((tmp_path / "report.html").as_uri())
+    tables = page.locator("table")
+    assert page.locator("details:not([open])").count() > 30
+    page.emulate_media(media="print")
+    assert tables.count() == len(alarm.network.nodes) + 2
+    seen = tables.evaluate_all("(all) => all.map((t) => [t.checkVisibility(), t.getBoundingClientRect().right])")
+    assert all(visible and right <= PAPER for visible, right in seen)
+    cut = "(all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+    assert page.locator(".scroll, .figure, pre, main").evaluate_all(cut) == 0
+    page.close()
