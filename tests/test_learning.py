@@ -162,11 +162,26 @@ def test_the_claim_never_exceeds_the_charge(asia, ledger):
         assert Fraction(release.guarantee.delta) <= charge.delta
 
 
+def test_where_joint_noise_might_not_be_drawn_nothing_is_counted_first(asia):
+    network, data = asia
+    release = dpbn.learn(data, network, 1e-4)
+    assert {(m.stage, m.mechanism) for m in release.measurements} == {("all", "laplace")}
+
+
+def test_delta_is_claimed_only_where_noise_needs_it(asia):
+    network, data = asia
+    release = dpbn.learn(data, network, 1.0, 1e-6)
+    assert {m.mechanism for m in release.measurements} <= {"laplace", "joint"} and release.guarantee.delta == 0.0
+
+
 def test_losses_of_different_kinds_do_not_share_a_cap(asia, ledger):
     network, data = asia
     dpbn.learn(data, network, 1.0, method="uniform", ledger=ledger, dataset="asia")
     with pytest.raises(BudgetError, match="protect"):
         dpbn.learn(data, network, 1.0, method="uniform", neighbors="replace", ledger=ledger, dataset="asia")
+    people = data.assign(who=range(len(data)))
+    with pytest.raises(BudgetError, match="protect"):
+        dpbn.learn(people, network, 1.0, method="uniform", unit="who", ledger=ledger, dataset="asia")
     assert ledger.remaining("asia").spent_epsilon == 1
     dpbn.learn(data, network, 1.0, ledger=ledger, dataset="asia")
     assert ledger.remaining("asia").spent_epsilon == 2

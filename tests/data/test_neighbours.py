@@ -176,3 +176,10 @@ def test_a_record_that_is_no_text_leaves_the_others_as_they_are(file, tmp_path):
 def test_a_categorical_column_without_a_type_counts_value_by_value():
     np.testing.assert_array_equal(mixed([0.1, True, True], LABELS, categorical=True), [0, 1, 2, 0, 0, 0, 0, 0, 0])
     np.testing.assert_array_equal(mixed([True, True], LABELS, categorical=True), [0, 0, 2, 0, 0, 0, 0, 0, 0])
+
+
+def test_records_without_a_person_are_nobodys_whatever_the_column_holds():
+    for missing in (pa.array([1.0, np.nan, None, np.nan, 2.0]), pa.array([1, None, None, None, 2])):
+        table = pa.table({"who": missing, "x": ["a", "b", "b", "b", "c"], "y": [0.0] * 5})
+        source = open_source(table, STRUCTURE, unit="who", on_unknown="drop")
+        assert source.counts([("x",)])["x",].tolist() == [1, 0, 1]

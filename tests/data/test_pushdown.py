@@ -228,3 +228,16 @@ def test_people_whom_the_engine_calls_equal_are_two(native):
     records = [*[("a", "p1")] * 3, *[("b", "P1")] * 9]
     source = open_source(collated(native, records), structure, unit="p", max_contributions=3)
     assert source.counts([("x",)])["x",].tolist() == [3, 3]
+
+
+def test_the_catch_all_state_and_what_falls_into_it_are_one_cell(native):
+    structure = Structure(Schema((Variable("v", ("x", "other"), catch_all="other"),)), Dag(("v",), {}))
+    table = pa.table({"v": ["other", "x", "odd", "other", None]})
+    assert open_source(native(table), structure, on_unknown="other").counts([("v",)])["v",].tolist() == [1, 4]
+
+
+def test_records_without_a_person_are_nobodys(native):
+    structure = Structure(Schema((Variable("v", ("x", "y")),)), Dag(("v",), {}))
+    table = pa.table({"who": [1.0, float("nan"), None, float("nan"), 2.0], "v": ["x", "y", "y", "y", "x"]})
+    counts = open_source(native(table), structure, unit="who", on_unknown="drop").counts([("v",)])
+    assert counts["v",].tolist() == [2, 0]

@@ -108,3 +108,17 @@ def test_sampling_masks_records():
     first = open_source(frame.iloc[:50], load_network("asia").structure).counts([("asia", "smoke")])
     assert source.can_sample_rows
     assert half[("asia", "smoke")].tolist() == first[("asia", "smoke")].tolist()
+
+
+@pytest.mark.parametrize("states", [255, 256])
+def test_the_mark_of_an_unknown_value_is_no_state(states):
+    labels = tuple(map(str, range(states)))
+    source = open_source(pa.table({"v": [*labels, "?"]}), independent(Variable("v", labels)), on_unknown="drop")
+    assert source.counts([("v",)])["v",].tolist() == [1] * states
+
+
+def test_numbers_match_labels_that_they_equal_and_no_others():
+    structure = independent(Variable("v", ("1", "0.5", "300")))
+    for column in (pa.array([1, 2], pa.int8()), pa.array([1.0, 0.5000001, 300.0001, 1 - 1e-9])):
+        source = open_source(pa.table({"v": column}), structure, on_unknown="drop")
+        assert source.counts([("v",)])["v",].tolist() == [1, 0, 0]

@@ -20,7 +20,9 @@ from dpbn.learners.optimized import learn_optimized
 from dpbn.measure import Curator, total_loss
 from dpbn.network import MAX_TABLE_AXES, Structure, check_cells
 from dpbn.privacy import joint
+from dpbn.privacy.blocks import common_names
 from dpbn.privacy.guarantee import Budget, Sensitivity
+from dpbn.privacy.joint import check_joint
 from dpbn.privacy.noise import InsecureNoise
 from dpbn.uncertainty.simulate import SyntheticSource
 from tests.learners.test_optimized import structures
@@ -210,3 +212,23 @@ def test_the_whole_budget_is_spent_and_no_more():
     assert curator.measurements[0].names == () and curator.measurements[0].stage == "count"
     assert {m.mechanism for m in curator.measurements} == {"laplace", "joint"}
     assert all(0 < learned.allocation[node] <= 1 for node in network.nodes)
+
+
+@pytest.mark.parametrize("parents", [("class",), ()])
+@pytest.mark.parametrize("signal", [1e-3, 1e9])
+def test_no_group_has_more_dimensions_than_can_be_drawn(parents, signal):
+    """Else a release would fail after its charge."""
+    names = ("class", *(f"x{k}" for k in range(200)))
+    schema = Schema(tuple(Variable(name, ("a", "b")) for name in names))
+    structure = Structure(schema, Dag(names, {"class": ()} | dict.fromkeys(names[1:], parents)))
+    for group in plan_groups(structure, signal).groups:
+        blocks = schema.cells(common_names(group))
+        check_joint([schema.cells(table) // blocks for table in group], 1.0, blocks)
+
+
+def test_a_table_that_hardly_matters_still_gets_its_least_share():
+    """`can_draw` answers for no smaller one."""
+    structure = load_network("alarm").structure
+    weights = {node: 1.0 if node == "BP" else 1e-30 for node in structure.nodes}
+    shares = plan_groups(structure, 1e4, weights=weights).shares
+    assert len(shares) > 1 and min(shares) >= groups_module.LEAST / len(shares) * (1 - 1e-9)

@@ -111,3 +111,14 @@ def test_bad_weights_and_rates_are_refused():
     for rate in (Fraction(0), Fraction(2), Fraction(-1, 2)):
         with pytest.raises(PrivacyError):
             accounting.amplified(1.0, rate)
+    with pytest.raises(PrivacyError, match="every share"):
+        accounting.split(5e-324, [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rate"), [(1e-21, Fraction(1, 2)), (1e7, Fraction(1, 2)), (1.0, Fraction(1, 10**11))]
+)
+def test_sampling_is_not_credited_where_its_digits_are_not_proved(epsilon, rate):
+    for call in (accounting.amplified, accounting.before_sampling):
+        with pytest.raises(PrivacyError, match="account"):
+            call(epsilon, rate)

@@ -200,6 +200,19 @@ def test_a_failure_half_way_has_spent_its_share_and_shows_nothing():
     assert made.spent == 1.0 and made.measurements == ()
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "scale", "reason"), [("laplace", 1.0, "at most"), ("gaussian", 10.0, "one call")]
+)
+def test_what_a_failed_call_has_spent_is_not_there_for_the_next(mechanism, scale, reason):
+    noise = InsecureNoise(0)
+    noise.laplace = noise.gaussian = lambda counts, scale: 1 / 0
+    made = curator(1.0, 1e-6 if mechanism == "gaussian" else 0.0, noise=noise)
+    with pytest.raises(ZeroDivisionError):
+        made.measure([Request(("a",), scale, mechanism)])
+    with pytest.raises(PrivacyError, match=reason):
+        made.measure([Request(("a",), 10 * scale, mechanism)])
+
+
 def test_threads_cannot_both_take_the_last_of_it():
     made, refused = curator(1.0), []
 
@@ -316,3 +329,28 @@ def test_levels_are_one_noise_not_two():
         coarse = shown.measurements[0].values
         gaps.append(np.mean(shown.refine({("a", "b"): 1})[0].values != coarse))
     assert np.mean(gaps) < 0.2
+
+
+@pytest.mark.parametrize("sensitivity", [Sensitivity(Neighbors.REPLACE), Sensitivity(max_contributions=2)])
+def test_every_level_is_charged_for_all_that_a_person_can_change(sensitivity):
+    made = curator(5.0, sensitivity=sensitivity)
+    shown = made.gradual(LADDERS)
+    assert made.spent == accounting.add_up([0.2, 0.2])
+    shown.refine({("a",): 1})
+    assert made.spent == accounting.add_up([0.5, 0.2])
+
+
+def test_levels_have_the_noise_of_their_scales():
+    """At scale 0.01 there is none, but for one draw in 10^43."""
+    shown = curator(1000.0, noise=SecureNoise()).gradual([Ladder(("a", "b"), (1000.0, 0.01))])
+    assert (np.abs(shown.measurements[0].values) > 10).any()
+    (fine,) = shown.refine({("a", "b"): 1})
+    assert fine.values.tolist() == [[1, 1, 0], [1, 0, 2]]
+
+
+@pytest.mark.parametrize("counts_only", [False, True])
+def test_what_is_called_a_sample_is_one(counts_only):
+    source = open_source(pd.concat([ROWS] * 2000), STRUCTURE)
+    made = Curator(CountsOnly(source) if counts_only else source, SecureNoise(), Budget(1000.0), Sensitivity())
+    (table,) = made.measure([Request(("a",), 0.01)], rate=Fraction(1, 4))
+    assert abs(table.values[0] - 1000) < 200 and abs(table.values[1] - 1500) < 250  # of 4000 and 6000

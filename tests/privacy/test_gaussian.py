@@ -130,6 +130,21 @@ def test_zcdp_is_no_worse_than_in_other_libraries_and_the_comparison_beats_it():
     assert gaussian.rho_budget(1.0, 1e-6, 0.04) == pytest.approx(0.02797, abs=2e-5)
 
 
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+def test_zcdp_is_rounded_up(delta):
+    """The best order of all, in 40 digits: half of these would fall below it if rounded to the nearest float."""
+    for rho in (k / 1000 for k in range(1, 20)):
+        with mpmath.workdps(40):
+            r, d = mpmath.mpf(rho), mpmath.mpf(delta)
+
+            def slope(a, r=r, d=d):
+                return r + (mpmath.log(d) + mpmath.log(a)) / (a - 1) ** 2
+
+            a = mpmath.findroot(slope, gaussian._best_order(rho, delta))
+            least = a * r + mpmath.log((a - 1) / a) - (mpmath.log(d) + mpmath.log(a)) / (a - 1)
+            assert least <= gaussian.zcdp_epsilon(rho, delta) <= least * (1 + mpmath.mpf("1e-15"))
+
+
 @pytest.mark.parametrize("rho", [0.001, 0.0244, 0.5, 3.0])
 def test_neither_conversion_promises_more_than_the_continuous_gaussian_keeps(rho):
     for epsilon in (gaussian.zcdp_epsilon(rho, 1e-6), gaussian.gaussian_epsilon([rho / 100] * 100, 1e-6)):
@@ -147,6 +162,8 @@ def test_what_is_not_proved_is_not_claimed():
     assert not gaussian._proved(epsilon * (1 - 1e-9), rho, rho, delta, k)
     for bad in (0.0, -1.0, 0.81 / rho, 1e300):
         assert not gaussian._proved(epsilon, rho, rho, delta, bad)
+    assert gaussian._proved(5.0, rho, rho, 0.5, 0.8 / rho)  # far above, but for the premise on k
+    assert not gaussian._proved(5.0, rho, rho, 0.5, 0.81 / rho)
     assert gaussian.normal_epsilon(1e4, 1e4, delta) == math.inf  # zCDP has to serve
 
 

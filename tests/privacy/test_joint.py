@@ -16,6 +16,7 @@ from dpbn.data import open_source
 from dpbn.domain import Schema, Variable
 from dpbn.errors import DpbnError, FormatError, PrivacyError
 from dpbn.graph import Dag
+from dpbn.learners.optimized import allocation
 from dpbn.measure import Curator, Joint, Measurement, Request, Sampling, Together, total_loss
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy import blocks, joint
@@ -535,3 +536,8 @@ def test_support_knows_what_rows_of_joint_noise_are_worth():
 
 def test_error_bars_can_be_drawn_from_joint_noise():
     assert replicate(released(), 5).count == 5
+
+
+def test_a_group_is_allocated_once_to_a_node_that_all_its_tables_hold():
+    measurements = released().measurements
+    assert allocation(STRUCTURE, measurements, 1.0)["a"] == measurements[0].loss

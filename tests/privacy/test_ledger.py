@@ -46,6 +46,24 @@ def test_delta_is_capped_too(path):
     assert ledger.remaining("ward").delta == Fraction(1, 10**7)
 
 
+def test_the_delta_of_a_cap_neither_changes_unseen_nor_falls(path):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1, "1e-6")
+    with pytest.raises(BudgetError, match="keep its cap"):
+        ledger.open_dataset("ward", 1, "1e-5")
+    with pytest.raises(BudgetError, match="fall"):
+        ledger.raise_cap("ward", 2)
+    assert ledger.remaining("ward").delta == Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize("private", [False, None, 1, "no"])
+def test_nothing_but_true_is_private(path, private):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    with pytest.raises(BudgetError, match="private releases only"):
+        ledger.charge("ward", 1, private=private)
+
+
 @pytest.mark.parametrize("bad", [0, -1, 0.0, -0.5, math.nan, math.inf, -math.inf, True, None, "", "x", "1/0", [1]])
 def test_bad_amounts_are_refused(path, bad):
     ledger = Ledger(path)
@@ -214,6 +232,69 @@ def test_the_same_charge_to_two_copies_makes_two_entries(path, tmp_path):
     for ledger in (first, second):
         ledger.charge("ward", 0.1)
     assert first.head() != second.head()
+
+
+@pytest.mark.parametrize(("kind", "edit"), [("open", ("1", "9")), ("charge", ("who", "what"))])
+def test_an_edited_entry_is_evident_to_a_process_that_charges(path, kind, edit):
+    """Also where it is not the newest: of a dataset the last entry counts, and the charges say what it protects."""
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    if kind == "charge":
+        ledger.charge("ward", "1/9", protects="who")
+        ledger.charge("ward", "1/9", protects="who")
+    ledger.open_dataset("other", 1)
+    with sqlite3.connect(path) as raw:
+        place = "min" if kind == "charge" else "max"
+        which = f"(SELECT {place}(id) FROM entries WHERE dataset = 'ward' AND kind = ?)"
+        raw.execute(
+            f"UPDATE entries SET body = replace(body, ?, ?) WHERE id = {which}", (*map('"{}"'.format, edit), kind)
+        )
+    raw.close()
+    with pytest.raises(LedgerCorruptError, match="must match its hash"):
+        ledger.charge("ward", "1/9", protects="what")
+
+
+def test_a_forked_process_opens_a_connection_of_its_own(path):
+    ledger = Ledger(path)
+    held = ledger._connection()
+    child = os.fork()
+    if not child:
+        os._exit(ledger._connection() is held)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_another_ledger_in_its_place_and_an_anchor_rolled_back_with_it_are_evident(path, tmp_path):
+    old = Ledger(path)
+    old.open_dataset("ward", 1)
+    old.close()
+    for name in ("budget.db", "budget.db.head"):
+        shutil.copy(tmp_path / name, tmp_path / f"{name}.old")
+    old.charge("ward", 1)
+    head = old.head()
+    old.close()
+    for name in ("budget.db", "budget.db.head"):
+        shutil.copy(tmp_path / f"{name}.old", tmp_path / name)
+    with pytest.raises(LedgerCorruptError, match="rolled back"):
+        Ledger(path, expected_head=head)
+    Ledger(path).charge("ward", "1/100")  # as many entries as before, but others
+    with pytest.raises(LedgerCorruptError, match="rolled back or replaced"):
+        old.charge("ward", "1/100")
+
+
+@pytest.mark.parametrize("what", ["wrote", "read"])
+def test_a_running_process_does_not_charge_a_file_rolled_back_under_it(path, tmp_path, what):
+    ledger = Ledger(path, anchor=False)
+    ledger.open_dataset("ward", 1)
+    ledger.charge("ward", 0.5)
+    ledger.close()
+    shutil.copy(path, tmp_path / "backup.db")
+    ledger.charge("ward", 0.5)
+    ledger.close()
+    running = ledger if what == "wrote" else Ledger(path, anchor=False)
+    running.close()
+    shutil.copy(tmp_path / "backup.db", path)
+    with pytest.raises(LedgerCorruptError, match="rolled back"):
+        running.charge("ward", 0.5)
 
 
 def test_a_deleted_or_torn_file_is_evident(path):

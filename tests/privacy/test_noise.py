@@ -177,3 +177,11 @@ def test_forked_processes_do_not_share_noise():
         draws.append(np.frombuffer(os.read(read, 32), dtype=np.int64))
         os.close(read), os.close(write)
     assert (draws[0] != draws[1]).all()
+
+
+@pytest.mark.parametrize("power", [20, 40, 61])
+def test_uniform_numbers_have_all_their_bits(power):
+    drawn = SecureNoise().below(np.full(2000, 2**power + 1))
+    assert drawn.min() >= 0 and drawn.max() <= 2**power
+    for bit in range(power):
+        assert 800 < (drawn >> bit & 1).sum() < 1200, bit

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dpbn.data import open_source
 from dpbn.domain import Schema, Variable
+from dpbn.errors import PrivacyError
 from dpbn.graph import Dag
 from dpbn.network import Structure
 from dpbn.privacy.guarantee import Neighbors, Sensitivity
@@ -54,3 +55,10 @@ def test_the_sensitivity_is_attained(contributions):
         assert table.sum() == added.l1 and (table**2).sum() == added.l2_squared
     for table in distances(one, other):
         assert table.sum() == replaced.l1 and (table**2).sum() == replaced.l2_squared
+
+
+@pytest.mark.parametrize("rows", [0, -1, 2**31 + 1, True, 1.0, None])
+def test_no_other_number_of_rows_is_a_sensitivity(rows):
+    """Of 0 rows every table would be free."""
+    with pytest.raises(PrivacyError, match="max_contributions"):
+        Sensitivity(max_contributions=rows)

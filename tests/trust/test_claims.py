@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn.audit.subjects import APART, ROWS, STRUCTURE, independent
+from dpbn.claim import _check_loss
 from dpbn.errors import FormatError
-from dpbn.measure import Curator, Request
+from dpbn.measure import Curator, Measurement, Request
 from dpbn.privacy.guarantee import Budget, Sensitivity
 
 MANY = independent(4)[1].assign(who=["p", "p", "q"])
@@ -85,9 +86,16 @@ def _one_dropped(document):
     document["measurements"] = [m for m in document["measurements"] if m["names"] != ["a", "b"]]
 
 
+def _replaced(document):
+    document["guarantee"].update(neighbors="replace", epsilon=9.0)
+    for measurement in document["measurements"]:
+        measurement["loss"] *= 2
+
+
 EDITS = {
     "losses lowered": ("uniform", _less_loss, "must be what scale"),
     "losses of Gaussian noise lowered": ("gaussian", _less_loss, "must be what scale"),
+    "losses of Gaussian noise lowered to one row's": ("gaussian replaced", _less_loss, "must be what scale"),
     "less noise than charged": ("optimized", _finer, "must be what scale"),
     "measurements taken out": ("uniform", _dropped, "behind the CPT"),
     "one measurement taken out": ("uniform", _one_dropped, "behind the CPT"),
@@ -103,6 +111,7 @@ EDITS = {
         lambda d: [m.update(sampling={"rate": "1/1000000", "group": "1"}) for m in d["measurements"]],
         "icml2020 only",
     ),
+    "sampling credited to a replaced row": ("icml2020", _replaced, "sampling must not be credited"),
     "delta lowered": ("gaussian", lambda d: d["guarantee"].update(delta=1e-9), "must claim what"),
     "delta forgotten": ("gaussian", lambda d: d["guarantee"].update(delta=0.0), "can be accounted for"),
     "Gaussian tables of two stages": ("gaussian", lambda d: d["measurements"][0].update(stage="later"), "of one stage"),
@@ -127,6 +136,7 @@ EDITS = {
         lambda d: [m.update(loss=1.7e308) for m in d["measurements"]],
         "accounted for",
     ),
+    "the hash of another structure": ("uniform", lambda d: d.update(structure_sha256="0" * 64), "match its structure"),
     "exact called private": ("exact", lambda d: d.update(private=True), "must have noise"),
     "endless claim called private": (
         "insecure",
@@ -157,6 +167,11 @@ def test_privacy_maps_never_charge_less_than_the_exact_cost(scale, mechanism, ne
     l2_exact = sensitivity.l2_squared / (2 * Fraction(scale) ** 2)
     assert loss >= (sensitivity.l1 / Fraction(scale) if mechanism == "laplace" else l2_exact)
     assert math.isfinite(loss)
+
+
+def test_a_loss_below_its_cost_by_less_than_a_float_is_refused():
+    with pytest.raises(FormatError, match="must be what scale"):
+        _check_loss(Measurement(("a",), [0, 0], "laplace", 3.0, 1 / 3), Sensitivity())  # below a third
 
 
 @pytest.mark.parametrize("name", ["uniform", "stages"])
