@@ -33,7 +33,6 @@ from dpbn.evaluate.experiments import Grid, run
 from dpbn.evaluate.measures import Reference
 from dpbn.evaluate.metrics import query_error
 from dpbn.evaluate.questions import derived_seed, draw_questions
-from dpbn.evaluate.source import SimulatedSource
 from dpbn.formats import BUNDLED
 from dpbn.graph import markov_blanket
 from dpbn.learners import agreement, estimate, groups, shrinkage, strategy
@@ -41,6 +40,7 @@ from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.stein import Rows
 from dpbn.privacy import accounting
 from dpbn.sampling import sample_codes
+from dpbn.uncertainty.simulate import SimulatedSource
 from dpbn.workload import Query, Workload
 
 MEASURES = ("row", "weighted", "joint_kl", "query")

@@ -3,7 +3,7 @@
 import pytest
 
 from dpbn.errors import StructureError
-from dpbn.graph import Dag, ancestors, heights, markov_blanket, moral_graph, out_degrees
+from dpbn.graph import Dag, ancestors, heights, markov_blanket, out_degrees
 
 
 def example() -> Dag:
@@ -18,7 +18,6 @@ def test_heights_and_degrees():
 def test_neighbourhoods():
     assert ancestors(example(), ["D"]) == {"A", "B", "C", "D"}
     assert markov_blanket(example(), "D") == {"C", "F", "E"}
-    assert moral_graph(example())["A"] == {"B", "C"}
 
 
 def test_cycle_is_named():

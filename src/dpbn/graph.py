@@ -138,15 +138,6 @@ def markov_blanket(dag: Dag, node: str) -> frozenset[str]:
     return frozenset(blanket - {node})
 
 
-def moral_graph(dag: Dag) -> dict[str, frozenset[str]]:
-    """Neighbours of each node once parents of a common child are married and directions dropped."""
-    neighbours: dict[str, set[str]] = {node: set() for node in dag.nodes}
-    for family in dag.families:
-        for name in family.names:
-            neighbours[name].update(other for other in family.names if other != name)
-    return {node: frozenset(its) for node, its in neighbours.items()}
-
-
 def elimination(
     dag: Dag, sizes: Mapping[str, int], heuristic: str | None = None
 ) -> tuple[tuple[str, ...], Elimination]:

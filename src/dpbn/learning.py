@@ -78,10 +78,6 @@ def learn(
     if ledger is not None and not hasattr(ledger, "charge"):
         raise InputError(f"ledger must be a dpbn.Ledger, got {type(ledger).__name__}")
     private = type(noise) is SecureNoise and method != "exact"  # a claim by other noise is not trusted
-    if unit is None and max_contributions != 1:
-        raise InputError(
-            f"max_contributions above 1 needs unit=, the column that names the person, got {max_contributions}"
-        )
     if ledger is not None or dataset is not None:
         budget = _charged_budget(ledger, dataset, budget, private)
 

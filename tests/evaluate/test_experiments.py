@@ -12,8 +12,8 @@ from dpbn.evaluate.experiments import Grid, Task, perform, run
 from dpbn.evaluate.measures import MEASURES, Reference, divergence
 from dpbn.evaluate.questions import Questions, derived_seed, draw_questions
 from dpbn.evaluate.results import key, read_rows, standard_error, summary, write_rows
-from dpbn.evaluate.source import SimulatedSource
 from dpbn.sampling import sample_codes
+from dpbn.uncertainty.simulate import SimulatedSource
 from dpbn.workload import Query
 
 SMALL = Grid(networks=("asia",), methods=("uniform", "exact"), epsilons=(0.5, 1.0), rows=(500,), runs=2, queries=6)

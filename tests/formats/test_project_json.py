@@ -76,4 +76,4 @@ def test_a_huge_table_is_refused():
 def test_a_structure_keeps_its_declarations():
     variable = dpbn.Variable("age", ("young", "old", "?"), cut_points=(40.5,), column="AGE", catch_all="?")
     structure = dpbn.Structure(dpbn.Schema((variable,)), dpbn.Dag(("age",), {}))
-    assert project_json.read_structure(project_json.write_structure(structure)) == structure
+    assert project_json.structure_from_dict(project_json.structure_to_dict(structure)) == structure

@@ -24,7 +24,7 @@ from dpbn.privacy.blocks import common_names
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.joint import check_joint
 from dpbn.privacy.noise import InsecureNoise
-from dpbn.uncertainty.simulate import SyntheticSource
+from dpbn.uncertainty.simulate import simulated
 from tests.learners.test_optimized import structures
 
 
@@ -77,7 +77,6 @@ def test_every_family_is_inside_a_table_and_shares_sum_to_one(structure, signal)
     assert sum(plan.shares) == pytest.approx(1.0)
     assert min(plan.shares) > 0
     assert plan == plan_groups(structure, signal)
-    assert str(plan).startswith(f"{len(tables)} tables in {len(plan.groups)} groups")
 
 
 def test_tables_with_a_common_parent_are_drawn_together():
@@ -159,7 +158,7 @@ def test_weights_move_the_budget():
 def test_any_budget_any_count_of_rows(epsilon):
     """A budget too small for joint noise takes tables with noise of their own; no count makes the rest fail."""
     network = load_network("child")
-    curator = Curator(SyntheticSource(network, 50, 1), InsecureNoise(1), Budget(epsilon), Sensitivity())
+    curator = Curator(simulated(network, 50, 1), InsecureNoise(1), Budget(epsilon), Sensitivity())
     learned = learn_optimized(network.structure, curator, prior={}, public_cpts={})
     drawn = {m.mechanism for m in curator.measurements}
     assert ("joint" in drawn) == groups_module.can_draw(network.structure, 0.99 * epsilon, 1)
@@ -170,7 +169,7 @@ def test_any_budget_any_count_of_rows(epsilon):
 def test_a_budget_beyond_all_reason_is_shared_too(epsilon):
     """The count of rows is charged for by then: what comes after must not fail."""
     network = load_network("asia")
-    curator = Curator(SyntheticSource(network, 50_000, 1), InsecureNoise(1), Budget(epsilon), Sensitivity())
+    curator = Curator(simulated(network, 50_000, 1), InsecureNoise(1), Budget(epsilon), Sensitivity())
     learned = learn_optimized(network.structure, curator, prior={}, public_cpts={})
     assert all(np.isfinite(cpt).all() for cpt in learned.cpts.values())
 
@@ -205,7 +204,7 @@ def test_states_that_never_vary_do_not_pile_up_axes():
 
 def test_the_whole_budget_is_spent_and_no_more():
     network = load_network("child")
-    curator = Curator(SyntheticSource(network, 1000, 1), InsecureNoise(1), Budget(1.0), Sensitivity())
+    curator = Curator(simulated(network, 1000, 1), InsecureNoise(1), Budget(1.0), Sensitivity())
     learned = learn_optimized(network.structure, curator, prior={}, public_cpts={})
     spent = total_loss(curator.measurements)
     assert 1 - 1e-9 < spent <= 1

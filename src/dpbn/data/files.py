@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from dpbn.data.encode import Written
+from dpbn.data.encode import Written, is_text
 from dpbn.data.rows import Block
 from dpbn.errors import DataError, InputError
 
@@ -78,7 +78,7 @@ class ParquetReader:
                 raise DataError(
                     f"{_shown(file)} must have the columns of the other files, got none named {missing[:10]}"
                 )
-            opened = self._open(file, [name for name in stored if _is_text(schema.field(name).type)])
+            opened = self._open(file, [name for name in stored if is_text(schema.field(name).type)])
             rows, read = opened.metadata.num_rows, 0
             batches = opened.iter_batches(BATCH_ROWS, columns=stored, use_threads=True)
             try:
@@ -98,10 +98,6 @@ class ParquetReader:
 def _share(sizes: Sequence[int], place: int, part: float) -> float:
     """How much of all files is read, at `part` of one of them."""
     return (sum(sizes[:place]) + min(part, 1.0) * sizes[place]) / max(sum(sizes), 1)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _partitions(file: str) -> dict[str, str]:

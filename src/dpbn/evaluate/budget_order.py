@@ -9,10 +9,10 @@ import numpy as np
 from dpbn.evaluate.baselines import experiment_curator
 from dpbn.evaluate.paper_figures import ASIA_ORDER
 from dpbn.evaluate.questions import derived_seed
-from dpbn.evaluate.source import SimulatedSource
 from dpbn.formats import load_network
 from dpbn.learners.registry import learner_of
 from dpbn.sampling import sample_codes
+from dpbn.uncertainty.simulate import SimulatedSource
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ from dpbn.evaluate.measures import MEASURES, Reference
 from dpbn.evaluate.methods import method
 from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.evaluate.results import Row, check_path, key, read_rows, write_rows
-from dpbn.evaluate.source import SimulatedSource
 from dpbn.formats import load_network
 from dpbn.learners.exact import learn_exact
 from dpbn.network import BayesianNetwork
 from dpbn.privacy import accounting
 from dpbn.sampling import sample_codes
+from dpbn.uncertainty.simulate import SimulatedSource
 
 REFERENCES = ("true", "exact")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

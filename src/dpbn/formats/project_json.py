@@ -180,8 +180,3 @@ def read_structure(text: str) -> Structure:
 def write(network: BayesianNetwork) -> str:
     """JSON text that reads back to an equal network."""
     return json.dumps(network_to_dict(network), ensure_ascii=False) + "\n"
-
-
-def write_structure(structure: Structure) -> str:
-    """JSON text of a structure alone."""
-    return json.dumps(structure_to_dict(structure), ensure_ascii=False) + "\n"

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
+from dpbn.learners.strategy import holders_of
 from dpbn.measure import Moments, Names
 
 Array = NDArray[np.float64]
@@ -64,10 +65,7 @@ def member(schema: Schema, tables: Sequence[Names], index: int, subset: Names) -
 def overlaps(schema: Schema, tables: Sequence[Names]) -> tuple[Overlap, ...]:
     """Every intersection of two or more tables, from the empty set up. Names stand in schema order."""
     sets = [frozenset(names) for names in tables]
-    holders: dict[str, list[int]] = {}
-    for index, names in enumerate(tables):
-        for name in names:
-            holders.setdefault(name, []).append(index)
+    holders = holders_of(dict(enumerate(tables)))
 
     def neighbours(subset: Iterable[str]) -> set[int]:
         return {index for name in subset for index in holders[name]}
@@ -81,7 +79,7 @@ def overlaps(schema: Schema, tables: Sequence[Names]) -> tuple[Overlap, ...]:
         fresh = {shared & sets[j] for shared in fresh for j in neighbours(shared)} - closure - {frozenset()}
     result = []
     for shared in [frozenset[str](), *sorted(closure, key=lambda s: (len(s), sorted(s)))]:
-        holding = set(range(len(tables))) if not shared else set.intersection(*(set(holders[n]) for n in shared))
+        holding = set(range(len(tables))) if not shared else set.intersection(*(holders[n] for n in shared))
         if len(holding) > 1:
             subset = tuple(sorted(shared, key=schema.position))
             members = tuple(member(schema, tables, index, subset) for index in sorted(holding))

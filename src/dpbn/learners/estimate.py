@@ -44,6 +44,7 @@ from dpbn.learners.refinement import (
 from dpbn.learners.resemblance import blended
 from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
 from dpbn.learners.stein import Rows, per_repetition, probed
+from dpbn.learners.strategy import holders_of
 from dpbn.learners.twins import shared
 from dpbn.measure import Measurement, Moments, Names
 from dpbn.network import Structure
@@ -235,10 +236,7 @@ def family_margin(schema: Schema, plan: Layout, index: int, table: Array, names:
 
 def family_homes(structure: Structure, plan: Layout, noises: Sequence[Moments]) -> dict[str, int]:
     """The table each family is read from: of those that contain it, the one with the least noise on its margin."""
-    holders: dict[str, set[int]] = {}
-    for index, names in enumerate(plan.tables):
-        for name in names:
-            holders.setdefault(name, set()).add(index)
+    holders = holders_of(dict(enumerate(plan.tables)))
     homes = {}
     for node in structure.nodes:
         family = structure.family(node).names

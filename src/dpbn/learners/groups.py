@@ -67,12 +67,6 @@ class Grouping:
     groups: tuple[tuple[Names, ...], ...]
     shares: tuple[float, ...]
 
-    def __str__(self) -> str:
-        lines = [f"{sum(map(len, self.groups))} tables in {len(self.groups)} groups"]
-        for group, share in sorted(zip(self.groups, self.shares, strict=True), key=lambda pair: -pair[1]):
-            lines.append(f"  {share:7.2%}  " + "; ".join(", ".join(names) for names in group))
-        return "\n".join(lines)
-
 
 def plan_groups(
     structure: Structure,

@@ -30,7 +30,6 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpbn.errors import PrivacyError
-from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.accounting import add_up, check_loss, round_up
 from dpbn.privacy.precise import MARGIN, PRECISE
 
@@ -97,7 +96,7 @@ def _part(largest: float, rho: float) -> float:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The smallest epsilon known at which rho-zCDP implies (epsilon, delta)-DP: OpenDP's, or the line below.
+    """The smallest epsilon known at which rho-zCDP implies (epsilon, delta)-DP.
 
     Canonne, Kamath, Steinke 2020, Proposition 12: for every order a > 1,
     epsilon = a rho + ln((a-1)/a) - (ln delta + ln a)/(a-1) is enough. Any order proves it; floats look for
@@ -112,8 +111,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     log_ratio = context.ln(context.divide(context.subtract(a, Decimal(1)), a))
     tail = context.divide(context.ln(context.multiply(_decimal(Fraction(delta)), a)), context.subtract(a, Decimal(1)))
     value = context.subtract(context.add(context.multiply(a, _decimal(Fraction(rho))), log_ratio), tail)
-    tight = max(0.0, round_up(Fraction(value) + MARGIN * (1 + abs(Fraction(value)))))
-    return min(tight, bridge.zcdp_epsilon(rho, delta))
+    return max(0.0, round_up(Fraction(value) + MARGIN * (1 + abs(Fraction(value)))))
 
 
 def _best_order(rho: float, delta: float) -> float:

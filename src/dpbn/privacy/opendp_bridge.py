@@ -7,7 +7,6 @@ The clamp is applied after the noise, so it is post-processing and costs no priv
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -19,11 +18,11 @@ from numpy.typing import NDArray
 @lru_cache(maxsize=1)
 def _opendp() -> SimpleNamespace:
     """The parts needed: `opendp.prelude` would import all of scikit-learn, where it is installed, and take seconds."""
-    from opendp import combinators, domains, measurements, metrics, mod
+    from opendp import domains, measurements, metrics, mod
 
     mod.enable_features("contrib")
     cells = domains.vector_domain(domains.atom_domain(T="i64"))
-    return SimpleNamespace(cells=cells, combinators=combinators, measurements=measurements, metrics=metrics, mod=mod)
+    return SimpleNamespace(cells=cells, measurements=measurements, metrics=metrics)
 
 
 @lru_cache(maxsize=4096)
@@ -58,16 +57,3 @@ def laplace_epsilon(scale: float, l1_sensitivity: int) -> float:
 def gaussian_rho(scale: float, l2_sensitivity: float) -> float:
     """The rho (zCDP) that OpenDP's own privacy map charges."""
     return float(_gaussian(scale).map(l2_sensitivity))
-
-
-@lru_cache(maxsize=1024)
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """epsilon(delta) of rho-zCDP by OpenDP's own conversion; infinite where it has none (rho beyond its reach)."""
-    opendp = _opendp()
-    opendp.mod.enable_features("honest-but-curious")
-    mechanism = opendp.combinators.make_zCDP_to_approxDP(_gaussian(1.0))
-    sensitivity = float(np.nextafter(np.sqrt(2.0 * rho), np.inf))  # scale 1 has rho = sensitivity^2 / 2
-    try:
-        return float(mechanism.map(sensitivity).epsilon(delta))
-    except opendp.mod.OpenDPException:
-        return math.inf

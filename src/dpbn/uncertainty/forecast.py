@@ -26,7 +26,7 @@ from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
 from dpbn.support import FLOOR, row_support
 from dpbn.uncertainty.guess import CONCENTRATION, LEAST_EVEN, MOST_EVEN, typical_network
-from dpbn.uncertainty.simulate import SyntheticSource
+from dpbn.uncertainty.simulate import simulated
 from dpbn.workload import Query, checked_workload
 
 LEAST_EPSILON = 1e-3  # asked about: an error that this reaches needs no more
@@ -178,7 +178,7 @@ def plan(
         budget, runs = Budget(epsilon, delta), []
         for seed in range(simulations):
             truth = known or typical_network(structure, seed, concentration)
-            curator = Curator(SyntheticSource(truth, rows, seed), InsecureNoise(seed), budget, sensitivity)
+            curator = Curator(simulated(truth, rows, seed), InsecureNoise(seed), budget, sensitivity)
             learned = learner(structure, curator, prior={}, public_cpts={})
             runs.append(_judge(truth, learned, curator.measurements, rows, queries, seed))
         return Forecast(
@@ -217,7 +217,7 @@ def _judge(
     queries: Sequence[Query],
     seed: int,
 ) -> _Run:
-    reference = SyntheticSource(truth, ROWS_OF_TRUTH, seed + 1_000_003)
+    reference = simulated(truth, ROWS_OF_TRUTH, seed + 1_000_003)
     nodes, rare = {}, {}
     for node in truth.nodes:
         parents = truth.parents(node)

@@ -24,7 +24,7 @@ from dpbn.learners.procedure1 import normalised_rows
 from dpbn.network import BayesianNetwork
 from dpbn.support import supports
 from dpbn.uncertainty.reestimate import estimator_of
-from dpbn.uncertainty.simulate import estimated_rows, simulated_counts, simulated_noise
+from dpbn.uncertainty.simulate import estimated_rows, simulated, simulated_noise
 
 if TYPE_CHECKING:
     from dpbn.release import Release
@@ -41,10 +41,6 @@ class Replicates:
 
     total: Mapping[str, Array]
     sampled: Mapping[str, Array]
-
-    @property
-    def count(self) -> int:
-        return len(next(iter(self.total.values())))
 
 
 def replicate(release: Release, count: int = 100, seed: int = 0) -> Replicates:
@@ -72,8 +68,8 @@ def _scaled_counts(
     rows, network = estimated_rows(release.measurements), _smoothed(release)
     scale_up = rows > 1.5 * MOST_ROWS
     drawn = MOST_ROWS if scale_up else max(1, round(rows))
-    each = [simulated_counts(network, drawn, tables, seed * 7919 + index) for index in range(count)]
-    stacked = [np.stack([replicate[i] for replicate in each]) for i in range(len(tables))]
+    each = [simulated(network, drawn, seed * 7919 + index).counts(tables) for index in range(count)]
+    stacked = [np.stack([counted[names] for counted in each]) for names in tables]
     if not scale_up:
         return stacked
     factor, ask = rows / drawn, Inference(network)

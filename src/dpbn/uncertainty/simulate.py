@@ -1,13 +1,15 @@
-"""Simulated releases: the same tables, counted on rows drawn from a known network, with the same noise."""
+"""Simulated releases: tables counted on rows drawn from a known network, and noise like that of a release."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.measure import Measurement, finest, with_noise
+from dpbn.domain import Schema
+from dpbn.measure import Measurement, Names, finest, with_noise
 from dpbn.network import BayesianNetwork
 from dpbn.privacy import blocks
 from dpbn.privacy.noise import InsecureNoise
@@ -27,23 +29,39 @@ def estimated_rows(measurements: Sequence[Measurement]) -> float:
     return max(1.0, float(np.sum(weights * totals) / np.sum(weights)))
 
 
-def count_codes(network: BayesianNetwork, codes: dict[str, NDArray[np.integer]], names: tuple[str, ...]) -> Counts:
-    """Contingency table of synthetic codes over `names`."""
-    shape = network.structure.schema.shape(names)
-    flat = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
-    for name, size in zip(names, shape, strict=True):
-        flat = flat * size + codes[name]
-    return np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
+class SimulatedSource:
+    """Columns of state codes as a CountSource, so that the real learners run on them; no table is counted twice."""
+
+    can_sample_rows = True
+
+    def __init__(self, schema: Schema, codes: Mapping[str, NDArray[np.integer]]):
+        self._schema, self._codes = schema, codes
+        self._known: dict[Names, Counts] = {}
+
+    def counts(self, sets: Sequence[Names]) -> dict[Names, Counts]:
+        for names in sets:
+            if names not in self._known:
+                self._known[names] = self._count(names, slice(None))
+        return {names: self._known[names] for names in sets}
+
+    def sampled_counts(self, sets: Sequence[Names], keep: Callable[[int], NDArray[np.bool_]]) -> dict[Names, Counts]:
+        mask = keep(len(next(iter(self._codes.values()))))
+        return {names: self._count(names, mask) for names in sets}
+
+    def _count(self, names: Names, rows: slice | NDArray[np.bool_]) -> Counts:
+        shape = self._schema.shape(names)
+        flat = np.zeros(len(next(iter(self._codes.values()))[rows]), dtype=np.int64)
+        for name, size in zip(names, shape, strict=True):
+            flat *= size
+            flat += self._codes[name][rows]
+        table = np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
+        table.setflags(write=False)
+        return table
 
 
-def simulated_counts(network: BayesianNetwork, rows: int, tables: Sequence[tuple[str, ...]], seed: int) -> list[Counts]:
-    """Counts over each of `tables` of `rows` synthetic records."""
-    codes = sample_codes(network, rows, seed)
-    counted: dict[tuple[str, ...], Counts] = {}
-    for names in tables:
-        if names not in counted:
-            counted[names] = count_codes(network, codes, names)
-    return [counted[names] for names in tables]
+def simulated(network: BayesianNetwork, rows: int, seed: int) -> SimulatedSource:
+    """So many records drawn from `network`."""
+    return SimulatedSource(network.structure.schema, sample_codes(network, rows, seed))
 
 
 def simulated_noise(counts: Sequence[Counts], measurements: Sequence[Measurement], seed: int) -> list[Counts]:
@@ -73,23 +91,3 @@ def _evened(folded: Sequence[Counts]) -> list[Counts]:
     for table in evened:
         table[np.arange(len(table)), table.argmax(axis=1)] += totals - table.sum(axis=1)
     return evened
-
-
-class SyntheticSource:
-    """Synthetic records as a CountSource, so that forecasts run the real learners on them."""
-
-    can_sample_rows = True
-
-    def __init__(self, network: BayesianNetwork, rows: int, seed: int):
-        self._network, self._rows = network, rows
-        self._codes = sample_codes(network, rows, seed)
-
-    def counts(self, sets: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Counts]:
-        return {names: count_codes(self._network, self._codes, names) for names in sets}
-
-    def sampled_counts(
-        self, sets: Sequence[tuple[str, ...]], keep: Callable[[int], NDArray[np.bool_]]
-    ) -> dict[tuple[str, ...], Counts]:
-        mask = keep(self._rows)
-        kept = {name: codes[mask] for name, codes in self._codes.items()}
-        return {names: count_codes(self._network, kept, names) for names in sets}
