@@ -42,6 +42,22 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
     return path
 
 
+def check_replaceable(path: str | Path, *, by_release: bool = False) -> None:
+    """Refuse to write over a ledger, or over a release unless it is by another: neither can be made again."""
+    path = Path(path)
+    if not path.is_file():
+        return
+    try:
+        with path.open("rb") as file:
+            start = file.read(1000)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if start.startswith(b"SQLite format 3"):
+        raise InputError(f"{str(path)!r} must not be a ledger: choose another name")
+    if not by_release and b'"dpbn-release"' in start:
+        raise InputError(f"{str(path)!r} must not be a release, which cannot be made again: choose another name")
+
+
 def check_writable(path: str | Path, size: int = 0) -> None:
     """Refuse a place where `size` bytes cannot be written, by writing them beside it and taking them away again."""
     path = Path(path)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
-from dpbn.errors import DpbnError, FormatError
+from dpbn.errors import DpbnError, FormatError, InputError
 from dpbn.files import read_text, write_atomically
 from dpbn.formats import load_network, project_json
 from dpbn.measure import MECHANISMS, Measurement, Sampling, Together
@@ -86,7 +86,8 @@ class Release:
         return privacy_statement(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write one JSON file, whole or not at all."""
+        """Write one JSON file, whole or not at all; its name ends in .json."""
+        check_name(path)
         return write_atomically(path, _dump(to_dict(self)) + "\n")
 
     def to_pgmpy(self) -> Any:
@@ -109,6 +110,12 @@ class Release:
     def __repr__(self) -> str:
         kind = f"epsilon={self.guarantee.epsilon:g}" if self.private else "NOT PRIVATE"
         return f"Release({self.method}, {kind}, {self.network!r})"
+
+
+def check_name(path: str | Path) -> None:
+    """Refuse a name that a release could not be opened by."""
+    if not str(path).endswith(".json"):
+        raise InputError(f"the name of a release must end in .json, got {str(path)!r}")
 
 
 def structure_hash(structure: Structure) -> str:

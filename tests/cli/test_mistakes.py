@@ -72,7 +72,7 @@ def test_tables_to_predict_from(run, patients, tmp_path):
     (tmp_path / "column.csv").write_text(text.replace("smoke", "smoker", 1))
     warned = run("predict", "asia", "column.csv", "lung", "-o", "p.csv")
     assert warned.code == 0 and "'smoker' is ignored; did you mean 'smoke'?" in warned.err
-    run("predict", "asia", "column.csv", "lnug", "-o", "p.csv").refused("did you mean 'lung'?")
+    run("predict", "asia", "column.csv", "lnug", "-o", "q.csv").refused("did you mean 'lung'?")
 
 
 def test_raw_columns_of_the_private_table_can_be_predicted_from(run, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from dpbn.cli.shared import (
     json_option,
     network_of,
     open_model,
+    overwrite_option,
     parse_given,
     print_json,
     print_table,
@@ -24,6 +24,8 @@ from dpbn.cli.shared import (
 if TYPE_CHECKING:
     from dpbn.domain import Schema
 
+MOST_ROWS = 200  # of a printed answer
+
 
 @click.command()
 @click.argument("model", type=ModelPath())
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 @given_option
 @soft_option
 @click.option("--interval", type=float, default=0.9, show_default=True, help="Level of the error bars (releases only).")
+@click.option("--no-interval", is_flag=True, help="No error bars, which take most of the time on a large network.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show what the question would take, and do not ask it.")
 @json_option
 def query(
@@ -39,6 +42,7 @@ def query(
     given: tuple[str, ...],
     soft: tuple[str, ...],
     interval: float,
+    no_interval: bool,
     only_plan: bool,
     as_json: bool,
 ) -> None:
@@ -59,33 +63,33 @@ def query(
         return
     with working("computing"):
         answer = ask.query(list(targets), evidence)
-        bars = {part: intervals(answer, interval, part) for part in ("total", "privacy", "sampling")}
+        bars = {} if no_interval else _intervals(answer, interval)
     if as_json:
         print_json(_document(answer, interval, bars))
         return
+    cells, left = answer.most_probable(MOST_ROWS)
     rows = []
-    for cell in itertools.product(*(range(len(s)) for s in answer.states)):
+    for cell in cells if left else sorted(cells):
         labels = [s[i] for s, i in zip(answer.states, cell, strict=True)]
-        rows.append((*labels, f"{answer.values[cell]:.4f}", *_shown(bars, cell)))
+        ends = [f"{low[cell]:.4f} – {high[cell]:.4f}" for low, high in bars.values()]
+        rows.append((*labels, f"{answer.values[cell]:.4f}", *ends))
     columns = [*answer.variables, "probability"]
-    if bars["total"] is not None:
+    if bars:
         columns += [f"{interval:.0%} interval", "privacy alone", "sampling alone"]
     print_table(columns, rows)
+    if left:
+        click.echo(f"and {left:,} combinations less probable; --json gives all")
     _warn_of_weak_rows(answer.weak_rows)
 
 
-def intervals(answer: Any, level: float, part: str) -> Any:
-    """Low and high ends, or None for an answer that has no error bars (from a network, or without noise)."""
+def _intervals(answer: Any, level: float) -> dict[str, Any]:
+    """Low and high ends by part; none for an answer that has no error bars (from a network, or without noise)."""
     from dpbn.errors import InputError
 
     try:
-        return answer.interval(level, part)
+        return {part: answer.interval(level, part) for part in ("total", "privacy", "sampling")}
     except InputError:
-        return None
-
-
-def _shown(bars: dict[str, Any], cell: tuple[int, ...]) -> list[str]:
-    return [f"{ends[0][cell]:.4f} – {ends[1][cell]:.4f}" for ends in bars.values() if ends is not None]
+        return {}
 
 
 def _warn_of_weak_rows(weak: list[Any], most: int = 4) -> None:
@@ -101,10 +105,12 @@ def _warn_of_weak_rows(weak: list[Any], most: int = 4) -> None:
 
 def _document(answer: Any, level: float, bars: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = answer.to_dict()
-    if bars["total"] is not None:
+    if bars:
         ends = {part: {"low": low.tolist(), "high": high.tolist()} for part, (low, high) in bars.items()}
+        document |= {"level": level, **ends.pop("total"), **ends}
+    if answer.leaning is not None:
         weak = [{"node": row.node, "parents": row.parents, "weight": row.weight} for row in answer.weak_rows]
-        document |= {"level": level, **ends.pop("total"), **ends, "weak_rows": weak}
+        document["weak_rows"] = weak
     return document
 
 
@@ -158,9 +164,17 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     help="Rows that contradict the network: refuse, or give them the prior.",
 )
 @click.option("--interval", type=float, help="Also write low and high ends at this level (releases only).")
+@overwrite_option
 @json_option
 def predict(
-    model: str, table: str, target: str, output: str, on_impossible: str, interval: float | None, as_json: bool
+    model: str,
+    table: str,
+    target: str,
+    output: str,
+    on_impossible: str,
+    interval: float | None,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Probabilities of TARGET for every row of TABLE (CSV or Parquet; missing values allowed).
 
@@ -171,7 +185,7 @@ def predict(
     from dpbn.inference import Inference
     from dpbn.tables import read_table, write_table
 
-    check_output(output, model, table)
+    check_output(output, model, table, overwrite=overwrite)
     opened = open_model(model)
     with working("predicting"):
         ask, rows = Inference(opened), read_table(table)

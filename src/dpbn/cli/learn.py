@@ -17,6 +17,7 @@ from dpbn.cli.shared import (
     ModelPath,
     check_output,
     json_option,
+    overwrite_option,
     parse_options,
     print_json,
     read_mapping,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     "--delta", type=float, default=0.0, show_default=True, help="Above 0: less noise for many tables, (ε, δ)-DP."
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="Where the release is written.")
-@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+@overwrite_option
 @word_option("--method", *METHODS)
 @word_option("--neighbors", *NEIGHBORS)
 @click.option("--schema", type=click.Path(exists=True, dir_okay=False), help="TOML file: cut points, columns, unit.")
@@ -195,12 +196,11 @@ def _with_schema(
 
 def _check_place(output: str, overwrite: bool, inputs: Iterable[str | None], ledger: str | None, size: int) -> None:
     """Before anything is spent: the release must find a place of its own, under a name that it can be opened by."""
-    from dpbn.errors import InputError
+    from dpbn.release import check_name
 
     companions = [] if ledger is None else [ledger, *(ledger + ending for ending in (".head", "-wal", "-shm"))]
-    check_output(output, *inputs, *companions, overwrite=overwrite, size=size)
-    if not output.endswith(".json"):
-        raise InputError(f"the name of a release must end in .json, got {output!r}")
+    check_output(output, *inputs, *companions, overwrite=overwrite, by_release=True, size=size)
+    check_name(output)
 
 
 def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:

@@ -28,10 +28,10 @@ def report(release: str, output: str | None, title: str | None, as_json: bool) -
     opened = load_release(release)
     warn_if_not_private(opened)
     path = Path(output) if output else Path(release).with_suffix(".html")
-    check_output(str(path), release)
+    check_output(str(path), release, overwrite=True)
     companions = [path.with_name(name) for name in COMPANIONS]
     for place in companions:
-        check_output(str(place), release)
+        check_output(str(place), release, overwrite=True)
     others = [place.name for place in companions if place.is_file() and opened.id[:16] not in read_text(place)]
     with working("computing error bars"):
         page, privacy, card = write_report(opened, path, title=title or Path(release).stem)

@@ -21,6 +21,7 @@ SHORT_CELL = 16  # letters
 PATIENCE = 2.0  # seconds before progress shows itself
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 given_option = click.option(
     "--given", "-g", multiple=True, metavar="NODE=STATE", help="Evidence; repeat for more nodes."
 )
@@ -209,26 +210,20 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     return document
 
 
-def check_output(path: str, *inputs: str | None, overwrite: bool | None = None, size: int = 0) -> None:
+def check_output(path: str, *inputs: str | None, overwrite: bool, by_release: bool = False, size: int = 0) -> None:
     """Refuse a place that cannot be written, or not with `size` bytes, before any work is done or budget spent.
 
-    Nor may an input be written over, nor a ledger; a release only where the user said --overwrite.
+    Nor may an input be written over, nor a ledger; a release only by another; other files where `overwrite` says so.
     """
     from dpbn.errors import InputError
-    from dpbn.files import check_writable
+    from dpbn.files import check_replaceable, check_writable
 
     place = Path(path)
     if any(given is not None and _same(place, Path(given)) for given in inputs):
         raise InputError(f"{path!r} must not be a file that the command reads: choose another name")
-    if place.is_file():
-        if overwrite is False:
-            raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")
-        with place.open("rb") as file:
-            start = file.read(1000)
-        if start.startswith(b"SQLite format 3"):
-            raise InputError(f"{path!r} must not be a ledger: choose another name")
-        if overwrite is None and b'"dpbn-release"' in start:
-            raise InputError(f"{path!r} must not be a release, which cannot be made again: choose another name")
+    check_replaceable(place, by_release=by_release)
+    if place.is_file() and not overwrite:
+        raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")
     check_writable(path, size)
 
 

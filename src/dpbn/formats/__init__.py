@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
 
 from dpbn.domain import Schema
 from dpbn.errors import FormatError, InputError, did_you_mean
+from dpbn.files import check_replaceable
 from dpbn.formats import bif, files, model_string, net, project_json, xmlbif
 from dpbn.network import BayesianNetwork, Structure
 
@@ -55,12 +57,15 @@ def load_structure(source: str | Path | Structure | BayesianNetwork, schema: Sch
 
 
 def write_network(network: BayesianNetwork, path: str | Path) -> None:
-    """Write a network in the format its extension names; the file appears whole or not at all."""
+    """Write a network in the format its extension names: a whole file or none, and never in place of a release."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the place of a network must be a path, got {type(path).__name__}: the network comes first")
     target = Path(path)
     writer = _by_extension(target)
     network = network if isinstance(network, BayesianNetwork) else getattr(network, "network", network)  # of a release
     if not isinstance(network, BayesianNetwork):
         raise InputError(f"a network to write must be a BayesianNetwork or a release, got {type(network).__name__}")
+    check_replaceable(target)
     try:
         files.write_text(target, writer.write(network))
     except FormatError as error:
