@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
 from dpbn.errors import DpbnError, FormatError, InputError
-from dpbn.files import read_text, write_atomically
+from dpbn.files import json_fault, read_text, write_atomically
 from dpbn.formats import load_network, project_json
 from dpbn.measure import MECHANISMS, Measurement, Sampling, Together
 from dpbn.network import BayesianNetwork, Structure
@@ -297,7 +297,7 @@ def load_release(path: str | Path) -> Release:
     try:
         document = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        reason = f"a release must be a JSON file as `dpbn learn` writes it: {error.msg}"
+        reason = f"a release must be a JSON file as `dpbn learn` writes it: {json_fault(error)}"
         raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None
     except RecursionError:
         raise FormatError("a release file must not nest this deep", source=str(path)) from None

@@ -195,12 +195,14 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     if path is None:
         return None
     from dpbn.errors import FormatError
-    from dpbn.files import read_text
+    from dpbn.files import json_fault, read_text
 
     try:
         document = json.loads(read_text(Path(path)))
     except json.JSONDecodeError as error:
-        raise FormatError(error.msg, source=path, line=error.lineno, column=error.colno) from None
+        raise FormatError(
+            f"{subject} must be JSON: {json_fault(error)}", source=path, line=error.lineno, column=error.colno
+        ) from None
     except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
         if isinstance(error, FormatError):
             raise

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dpbn.domain import Schema
-from dpbn.errors import FormatError, InputError, did_you_mean
+from dpbn.errors import FormatError, InputError, StructureError, did_you_mean
 from dpbn.files import check_replaceable
 from dpbn.formats import bif, files, model_string, net, project_json, xmlbif
 from dpbn.network import BayesianNetwork, Structure
@@ -28,7 +28,7 @@ def load_network(source: str | Path) -> BayesianNetwork:
     reader, text = _opened(source)
     try:
         network: BayesianNetwork = reader.read(text)
-    except FormatError as error:
+    except (FormatError, StructureError) as error:
         raise _located(error, source) from None
     return network
 
@@ -51,7 +51,7 @@ def load_structure(source: str | Path | Structure | BayesianNetwork, schema: Sch
     reader, text = _opened(source)
     try:
         structure: Structure = reader.read_structure(text)
-    except FormatError as error:
+    except (FormatError, StructureError) as error:
         raise _located(error, source) from None
     return structure
 
@@ -83,7 +83,8 @@ def _opened(source: str | Path) -> tuple[ModuleType, str]:
         raise InputError(
             f"a network must be one of the bundled {', '.join(BUNDLED)} or a file, got {str(source)!r}{hint}"
         )
-    return _by_extension(path), files.read_text(path)
+    reader = _by_extension(path)
+    return reader, files.read_text(path, xml=reader is xmlbif)
 
 
 def _by_extension(path: Path) -> ModuleType:
@@ -91,9 +92,13 @@ def _by_extension(path: Path) -> ModuleType:
     suffix = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if suffix not in BY_EXTENSION:
         known = ", ".join(BY_EXTENSION)
-        raise FormatError(f"extension must be one of {known}, or one of them and .gz, got {path.name!r}")
+        raise FormatError(
+            f"a network file's extension must be one of {known}, or one of them and .gz, got {path.name!r}"
+        )
     return BY_EXTENSION[suffix]
 
 
-def _located(error: FormatError, source: str | Path) -> FormatError:
+def _located(error: FormatError | StructureError, source: str | Path) -> FormatError:
+    if not isinstance(error, FormatError):  # a cycle, say, which has no one place
+        return FormatError(str(error), source=str(source))
     return FormatError(error.reason, source=str(source), line=error.line, column=error.column)
