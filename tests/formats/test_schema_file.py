@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbn import Dag, Schema, Structure, Variable, load_structure
-from dpbn.errors import FormatError, InputError
+from dpbn.errors import FormatError
 from dpbn.formats.schema_file import read_schema, write_schema
 
 STRUCTURE = Structure(

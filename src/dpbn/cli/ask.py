@@ -207,8 +207,10 @@ def predict(
 def _check_columns(columns: list[str], target: str, schema: Schema) -> None:
     """Refuse a table that says nothing about the network; mention columns that will be ignored."""
     from dpbn.errors import InputError, did_you_mean
+    from dpbn.matching import unguarded
 
     known = {variable.source_column: variable.name for variable in schema} | {name: name for name in schema.names}
+    columns = [name if name in known else unguarded(name) for name in columns]
     if not {known[name] for name in columns if name in known} - {target}:
         hint = " (columns must be separated by commas)" if len(columns) == 1 else ""
         raise InputError(f"the table must have a column named like a node of the network, got {columns[:8]}{hint}")

@@ -23,6 +23,7 @@ from dpbn.inference.model import model_of
 from dpbn.inference.plan import CELL_LIMIT, Plan
 from dpbn.inference.predict import Predictor, impossible_rows
 from dpbn.inference.sampling import Sampler
+from dpbn.matching import headers_by_name
 
 if TYPE_CHECKING:
     import pandas
@@ -238,13 +239,15 @@ class Inference:
     def _evidence_columns(self, table: Any, target: str) -> tuple[int, dict[int, Any], int]:
         goal = self._words.position(target)
         given, rows = columns_of(table)
+        headers = headers_by_name(given)
         columns = {}
         for variable, declared in enumerate(self._model.structure.schema):
-            name = declared.name if declared.name in given else declared.source_column
-            if variable != goal and name in given:
-                columns[variable] = column_codes(given[name], declared)
+            name = declared.name if declared.name in headers else declared.source_column
+            if variable != goal and name in headers:
+                columns[variable] = column_codes(given[headers[name]], declared)
         aim = self._model.structure.schema[target]
-        strange = [name for name in given if name not in (aim.name, aim.source_column)]
+        of_the_aim = {headers.get(aim.name), headers.get(aim.source_column)}
+        strange = [name for name in given if name not in of_the_aim]
         if strange and not columns:
             raise QueryError(f"a table must have a column named like a node of the network, got {strange[:8]}")
         return goal, columns, rows
