@@ -33,7 +33,7 @@ def test_wrong_files(run, tmp_path):
     (tmp_path / "broken.bif").write_text("network x { }\nvariable a {\n")
     run("query", "broken.bif", "a").refused("broken.bif:")
     run("report", "broken.json").refused()
-    assert run("report", "nothing.json").code == 2
+    run("report", "nothing.json").refused("existing file")
 
 
 def test_wrong_tables(run, patients, tmp_path):

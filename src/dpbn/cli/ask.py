@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpbn.cli.shared import (
+    InputFile,
     ModelPath,
     check_output,
     given_option,
@@ -57,7 +58,7 @@ def query(
 
     if not 0 < interval < 1:
         raise click.UsageError(f"--interval must be between 0 and 1, got {interval}")
-    ask, evidence = Inference(open_model(model)), parse_given(given, soft)
+    ask, evidence = Inference(open_model(model, targets)), parse_given(given, soft)
     if only_plan:
         _show_plan(ask.plan(list(targets), evidence), as_json)
         return
@@ -136,7 +137,7 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     """
     from dpbn.inference import Inference
 
-    opened = open_model(model)
+    opened = open_model(model, targets)
     ask, evidence = Inference(opened), parse_given(given, soft)
     with working("searching"):
         assignment, probability = ask.map(list(targets), evidence) if targets else ask.mpe(evidence)
@@ -153,7 +154,7 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
 
 @click.command()
 @click.argument("model", type=ModelPath())
-@click.argument("table", type=click.Path(exists=True, dir_okay=False))
+@click.argument("table", type=InputFile(dir_okay=False))
 @click.argument("target")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write.")
 @click.option(
@@ -186,7 +187,7 @@ def predict(
     from dpbn.tables import read_table, write_table
 
     check_output(output, model, table, overwrite=overwrite)
-    opened = open_model(model)
+    opened = open_model(model, (table, target))
     with working("predicting"):
         ask, rows = Inference(opened), read_table(table)
         _check_columns([str(name) for name in rows.columns], target, network_of(opened).structure.schema)

@@ -14,7 +14,9 @@ import click
 from dpbn.cli.shared import (
     METHODS,
     NEIGHBORS,
+    InputFile,
     ModelPath,
+    check_order,
     check_output,
     json_option,
     overwrite_option,
@@ -44,13 +46,13 @@ if TYPE_CHECKING:
 @overwrite_option
 @word_option("--method", *METHODS)
 @word_option("--neighbors", *NEIGHBORS)
-@click.option("--schema", type=click.Path(exists=True, dir_okay=False), help="TOML file: cut points, columns, unit.")
+@click.option("--schema", type=InputFile(dir_okay=False), help="TOML file: cut points, columns, unit.")
 @click.option("--unit", help="Column that names the person who owns a row.")
 @click.option("--max-contributions", type=int, help="Rows kept per person.  [default: 1]")
 @click.option("--on-unknown", default="error", show_default=True, help="error, drop, or a declared catch-all state.")
 @click.option("--prior", type=float, help="Public Dirichlet pseudo-count added to every cell.")
-@click.option("--public-cpts", type=click.Path(exists=True), help="JSON {node: CPT} that is public already.")
-@click.option("--workload", type=click.Path(exists=True), help="JSON list of queries that matter most.")
+@click.option("--public-cpts", type=InputFile(), help="JSON {node: CPT} that is public already.")
+@click.option("--workload", type=InputFile(), help="JSON list of queries that matter most.")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method itself.")
 @click.option("--ledger", type=click.Path(dir_okay=False), help="Budget file to charge.")
 @click.option("--dataset", help="Name of the dataset in the ledger.")
@@ -91,6 +93,7 @@ def learn(
     from dpbn.privacy.guarantee import Budget, Sensitivity
     from dpbn.workload import read_workload
 
+    check_order("STRUCTURE", structure, [data], "DATA comes first, then STRUCTURE")
     public = dpbn.load_structure(structure)
     _check_place(output, overwrite, (data, structure, schema, public_cpts, workload), ledger, _likely_size(public))
     if schema:

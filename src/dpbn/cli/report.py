@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from dpbn.cli.shared import check_output, json_option, print_json, warn_if_not_private, working
+from dpbn.cli.shared import InputFile, check_output, json_option, print_json, warn_if_not_private, working
 
 
 @click.command()
-@click.argument("release", type=click.Path(exists=True, dir_okay=False))
+@click.argument("release", type=InputFile(dir_okay=False))
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="The page.  [default: RELEASE with .html]")
 @click.option("--title", help="Heading of the page.  [default: the file's name]")
 @json_option

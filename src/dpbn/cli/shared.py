@@ -47,6 +47,20 @@ class ModelPath(click.Path):
         return [*names, *super().shell_complete(ctx, param, incomplete)]
 
 
+class InputFile(click.Path):
+    """A file to read. One that is missing is refused with a reason, like one that is no good: exit code 1."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from dpbn.errors import InputError
+
+        place = Path(value)
+        if not place.exists():
+            raise InputError(f"{str(value)!r} must be an existing file, got none of that name")
+        if place.is_dir():
+            raise InputError(f"{str(value)!r} must be a file, got a folder")
+        return value
+
+
 def word_option(name: str, *choices: str) -> Callable[[Any], Any]:
     """An option that is one of some words, the first if not given; the library checks it, and suggests, by itself."""
     return click.option(
@@ -175,10 +189,28 @@ def warn_if_not_private(model: Release | BayesianNetwork) -> None:
         click.echo("warning: this release is NOT private (made without secure noise); do not publish it", err=True)
 
 
-def open_model(source: str) -> Release | BayesianNetwork:
-    """A release, a network file or a bundled network, with a warning where it is not private."""
+def check_order(name: str, model: str, others: Iterable[str], order: str) -> None:
+    """Refuse arguments in another order: the `model` (an argument called `name`) looks like none, another does."""
+    from dpbn.errors import InputError
+    from dpbn.formats import BUNDLED, is_network_name
+
+    if model in BUNDLED or is_network_name(model):
+        return
+    for other in others:
+        if is_network_name(other) or (other in BUNDLED and Path(model).suffix):
+            raise InputError(
+                f"{name} must be a network file or a bundled name, got {model!r} while {other!r} looks like one: {order}"
+            )
+
+
+def open_model(source: str, others: Iterable[str] = ()) -> Release | BayesianNetwork:
+    """A release, a network file or a bundled network, with a warning where it is not private.
+
+    `others` are the arguments after it, in case that it stands among them.
+    """
     from dpbn.release import load_model
 
+    check_order("MODEL", source, others, "MODEL comes first")
     model = load_model(source)
     warn_if_not_private(model)
     return model

@@ -87,9 +87,18 @@ def _opened(source: str | Path) -> tuple[ModuleType, str]:
     return reader, files.read_text(path, xml=reader is xmlbif)
 
 
-def _by_extension(path: Path) -> ModuleType:
+def is_network_name(name: str | Path) -> bool:
+    """Whether a file of this name is read as a network, by its extension."""
+    return _extension(Path(name)) in BY_EXTENSION
+
+
+def _extension(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    suffix = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    return suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+
+
+def _by_extension(path: Path) -> ModuleType:
+    suffix = _extension(path)
     if suffix not in BY_EXTENSION:
         known = ", ".join(BY_EXTENSION)
         raise FormatError(
