@@ -199,7 +199,7 @@ def check_order(name: str, model: str, others: Iterable[str], order: str) -> Non
     for other in others:
         if is_network_name(other) or (other in BUNDLED and Path(model).suffix):
             raise InputError(
-                f"{name} must be a network file or a bundled name, got {model!r} while {other!r} looks like one: {order}"
+                f"{name} must be a network file or a bundled name, got {model!r}; {other!r} looks like one: {order}"
             )
 
 
