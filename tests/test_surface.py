@@ -99,7 +99,9 @@ print([m for m in '{heavy}'.split() if m in sys.modules])
 def test_a_list_of_states_type_checks(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "script.py").write_text(
-        'from dpbn.domain import Variable\nage = Variable("age", ["young", "old"], cut_points=[40])\nreveal_type(age.states)\n'
+        "from dpbn.domain import Variable\n"
+        'age = Variable("age", ["young", "old"], cut_points=[40])\n'
+        "reveal_type(age.states)\n"
     )
     line = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--follow-imports=silent", "script.py"]
     environment = {**os.environ, "MYPYPATH": ENVIRONMENT["PYTHONPATH"]}

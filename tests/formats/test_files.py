@@ -144,3 +144,10 @@ def test_a_structure_without_probabilities_is_told_in_plain_words(tmp_path):
     (tmp_path / "s.bif").write_text(text)
     with pytest.raises(FormatError, match="CPT of 'a' must hold probabilities, got none"):
         dpbn.load_network(tmp_path / "s.bif")
+
+
+def test_a_table_without_parents_has_no_row_to_name(tmp_path):
+    text = "network n {} variable a { type discrete [2] { x, y }; } probability ( a ) { table 0.5, 0.6; }"
+    (tmp_path / "s.bif").write_text(text)
+    with pytest.raises(FormatError, match=r"must sum to 1, got 1\.1$"):
+        dpbn.load_network(tmp_path / "s.bif")

@@ -92,11 +92,11 @@ def checked_rows(structure: Structure, node: str, table: NDArray[np.float64]) ->
     found = float(sums.reshape(-1)[worst])
     if abs(found - 1.0) <= ROW_SUM_TOLERANCE:
         return table
-    name = row_name(structure, node, worst)
+    where = f" at {row_name(structure, node, worst)}" if structure.parents(node) else ""
     if not abs(found - 1.0) <= ROUNDING_TOLERANCE:
-        raise FormatError(f"rows of the CPT of {node!r} must sum to 1, got {found!r} at {name}")
+        raise FormatError(f"rows of the CPT of {node!r} must sum to 1, got {found!r}{where}")
     warnings.warn(
-        f"rows of the CPT of {node!r} do not sum to 1 ({found!r} at {name}): each such row was divided by its sum",
+        f"rows of the CPT of {node!r} do not sum to 1 ({found!r}{where}): each such row was divided by its sum",
         RoundedRowsWarning,
         stacklevel=2,
     )
