@@ -46,9 +46,9 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
 def check_replaceable(path: str | Path, *, by_release: bool = False) -> None:
     """Refuse to write over a ledger, or over a release unless it is by another: neither can be made again."""
     path = Path(path)
-    if not path.is_file():
-        return
     try:
+        if not path.is_file():
+            return
         with path.open("rb") as file:
             start = file.read(1000)
     except OSError as error:

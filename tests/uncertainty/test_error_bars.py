@@ -80,7 +80,9 @@ def test_stability_falls_with_the_budget(asia):
     assert shares[1] > 0.9
     worst = {"smoke": "yes", "tub": "yes"}
     assert ask.stability(worst, {}) == 0.0
-    assert ask.stability({}, {"dysp": "yes"}) == 1.0
+    assert ask.stability({}, ask.mpe()[0]) == 1.0  # every node observed
+    with pytest.raises(QueryError, match="at least one"):
+        ask.stability({}, {"dysp": "yes"})
     with pytest.raises(QueryError, match="mapping of node to state"):
         ask.stability(["dysp"])
 

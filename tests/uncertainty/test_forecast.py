@@ -63,7 +63,7 @@ def test_the_inverse_question():
 )
 def test_an_inverse_question_that_makes_no_sense(asked):
     forecast = dpbn.plan("asia", 1.0, 100, method="uniform", simulations=1)
-    with pytest.raises(InputError, match="^a wanted error must|^lowest and highest must"):
+    with pytest.raises(InputError, match=r"^a wanted error must|^lowest and highest must"):
         forecast.epsilon_for(**asked)
 
 

@@ -110,7 +110,7 @@ class ErrorBars:
             self._engine = MaximumEngine(Model(self._structure), self._total.limit)
         model, words = self._engine.model, self._engine.model.vocabulary
         findings = words.findings(evidence)
-        if not assignment:  # every node is observed
+        if not assignment and len(findings.hard) == len(words.nodes):  # nothing is left to explain
             return 1.0
         targets = tuple(sorted(words.targets(list(assignment), findings.hard)))
         wanted = {words.position(node): self._structure.schema[node].index(s) for node, s in assignment.items()}
