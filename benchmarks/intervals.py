@@ -69,7 +69,7 @@ def main():
                 jobs = [(name, epsilon, chosen.delta, chosen.rows, chosen.queries, s) for s in range(chosen.releases)]
                 found = list(pool.map(one_release, jobs))
                 shares = np.array([f[0] for f in found])
-                mean, error = shares.mean(axis=0), shares.std(axis=0) / np.sqrt(len(found))
+                mean, error = shares.mean(axis=0), shares.std(axis=0, ddof=1) / np.sqrt(len(found))
                 width, privacy = np.median([w for f in found for w in f[1]]), np.mean([f[2] for f in found])
                 print(
                     f"| {name} | {epsilon:g} | {mean[0]:.1%} | {mean[1]:.1%} ± {error[1]:.1%} | {mean[2]:.1%} "

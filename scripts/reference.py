@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,21 @@ FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 NOTE = "<!-- Written by scripts/reference.py from the code: edit the docstrings, then run `make reference`. -->\n"
 # Not at the top level, but called by users: module -> names.
 MORE = {
-    "dpbn.inference": ["Answer"],
+    "dpbn.inference": ["Answer", "Plan"],
+    "dpbn.uncertainty.error_bars": ["Bars"],
+    "dpbn.uncertainty.leaning": ["WeakRow"],
+    "dpbn.uncertainty.forecast": ["Forecast", "PlannedTable"],
+    "dpbn.privacy.chain": ["Balance", "Entry"],
     "dpbn.privacy.guarantee": ["Guarantee"],
     "dpbn.report": ["write_report"],
+    "dpbn.web": ["serve", "create_app"],
     "dpbn.sklearn": ["DPBayesianNetworkClassifier"],
     "dpbn.support": ["Support", "supports"],
     "dpbn.tables": ["read_table", "write_table"],
     "dpbn.workload": ["Query", "read_workload"],
     "dpbn.formats.schema_file": ["read_schema", "write_schema"],
+    "dpbn.formats.model_string": ["read", "write"],
+    "dpbn.formats.networkx_graph": ["to_networkx", "structure_from_networkx", "network_from_networkx"],
     "dpbn.formats.pgmpy_model": ["to_pgmpy", "from_pgmpy"],
     "dpbn.formats.pyagrum_model": ["to_pyagrum", "from_pyagrum"],
     "dpbn.audit": ["audit"],
@@ -90,8 +98,8 @@ def _members(kind: type) -> Iterator[str]:
     for name, member in vars(kind).items():
         if name.startswith("_"):
             continue
-        if isinstance(member, property):
-            yield f"- `.{name}`{_tail(member.fget)}"
+        if isinstance(member, (property, cached_property)):
+            yield f"- `.{name}`{_tail(member.fget if isinstance(member, property) else member.func)}"
         elif inspect.isfunction(member):
             yield f"- `.{name}{_signature(member, bound=True)}`{_tail(member)}"
     yield ""

@@ -94,3 +94,17 @@ print([m for m in '{heavy}'.split() if m in sys.modules])
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT)
     assert out.stdout.strip() == "[]"
+
+
+def test_a_list_of_states_type_checks(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "script.py").write_text(
+        "from dpbn.domain import Variable\n"
+        'age = Variable("age", ["young", "old"], cut_points=[40])\n'
+        "reveal_type(age.states)\n"
+    )
+    line = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--follow-imports=silent", "script.py"]
+    environment = {**os.environ, "MYPYPATH": ENVIRONMENT["PYTHONPATH"]}
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stdout
+    assert "tuple[str, ...]" in done.stdout.replace("builtins.", "")

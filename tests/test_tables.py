@@ -38,7 +38,7 @@ def test_other_extensions_are_refused(tmp_path):
         ("a,b,c\n1,2,3,\n1,2,3,\n", "as the header, 3, got one with 4"),
         ("a,b\n1\n", "as the header, 2, got one with 1"),
         ("a,a\n1,2\n", "different names"),
-        ("", "readable table"),
+        ("", "readable table: it must have a header line and rows, got an empty file"),
     ],
 )
 def test_a_csv_file_that_would_shift_or_lose_columns_is_refused(text, told, tmp_path):
@@ -62,3 +62,17 @@ def test_states_that_look_like_formulas_survive_a_csv_file(tmp_path):
     np.testing.assert_allclose(release.network.cpt("strip"), [0.25] * 4)
     asked = dpbn.Inference(release).predict_proba(read_table(path)[["strip"]], "y")
     assert asked.shape == (4, 2)
+
+
+@pytest.mark.parametrize("name", ["@home", "'@home", "-x", "plain"])
+def test_names_that_look_like_formulas_survive_a_csv_file(name, tmp_path):
+    """Headers are disarmed like values, and found again by whoever learns from the file or predicts."""
+    structure = Structure(
+        Schema((Variable(name, ("no", "yes")), Variable("y", ("no", "yes")))), Dag((name, "y"), {"y": (name,)})
+    )
+    path = write_table({name: ["no", "yes", "yes", "yes"], "y": ["no", "yes", "yes", "yes"]}, tmp_path / "t.csv")
+    release = dpbn.learn(path, structure, method="exact")
+    np.testing.assert_allclose(release.network.cpt(name), [0.25, 0.75])
+    asked = dpbn.Inference(release).predict_proba(read_table(path), "y")
+    np.testing.assert_allclose(asked[:, 1], [0, 1, 1, 1])
+    dpbn.Inference(release).predict_proba(read_table(path)[[read_table(path).columns[0]]], name)

@@ -161,10 +161,9 @@ def allocation_html(allocation: Mapping[str, float]) -> str:
 
 def answer_html(answer: Answer, bars: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None) -> str:
     """One line per combination of states, most probable first, at most 40."""
-    order = np.argsort(-answer.values, axis=None, kind="stable")
+    cells, left = answer.most_probable(_SHOWN_ROWS)
     rows = []
-    for flat in order[:_SHOWN_ROWS]:
-        cell = np.unravel_index(flat, answer.values.shape)
+    for cell in cells:
         labels = [escaped(states[i]) for states, i in zip(answer.states, cell, strict=True)]
         value = float(answer.values[cell])
         ends = (float(bars[0][cell]), float(bars[1][cell])) if bars else (None, None)
@@ -172,7 +171,6 @@ def answer_html(answer: Answer, bars: tuple[NDArray[np.float64], NDArray[np.floa
             [f"{probability(ends[0])} – {probability(ends[1])}"] if ends[0] is not None and ends[1] is not None else []
         )
         rows.append((*labels, probability(value), *shown, bar_svg(value, *ends)))
-    left = len(order) - len(rows)
     given = ", ".join(f"{name} = {value}" for name, value in answer.evidence.items())
     title = f"P({', '.join(answer.variables)}{' | ' + given if given else ''})"
     more = f"<p>and {left} combinations that are less probable</p>" if left else ""

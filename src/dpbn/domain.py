@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpbn.errors import StructureError, did_you_mean
 
@@ -37,6 +37,18 @@ class Variable:
     cut_points: tuple[float, ...] | None = field(default=None, kw_only=True)
     column: str | None = field(default=None, kw_only=True)
     catch_all: str | None = field(default=None, kw_only=True)
+
+    if TYPE_CHECKING:  # any sequences will do; they are kept as tuples
+
+        def __init__(
+            self,
+            name: str,
+            states: Sequence[str],
+            *,
+            cut_points: Sequence[float] | None = None,
+            column: str | None = None,
+            catch_all: str | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         _text("a variable's name", self.name)

@@ -13,8 +13,8 @@ def did_you_mean(received: object, known: Iterable[str]) -> str:
 
     if not isinstance(received, str):
         return ""
-    by_case = {name.casefold(): name for name in known}
-    close = get_close_matches(received.casefold(), by_case, n=1, cutoff=0.6)
+    by_case = {name.strip().casefold(): name for name in known}
+    close = get_close_matches(received.strip().casefold(), by_case, n=1, cutoff=0.6)
     return f"; did you mean {by_case[close[0]]!r}?" if close else ""
 
 

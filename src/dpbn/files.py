@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -42,6 +43,22 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
     return path
 
 
+def check_replaceable(path: str | Path, *, by_release: bool = False) -> None:
+    """Refuse to write over a ledger, or over a release unless it is by another: neither can be made again."""
+    path = Path(path)
+    try:
+        if not path.is_file():
+            return
+        with path.open("rb") as file:
+            start = file.read(1000)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if start.startswith(b"SQLite format 3"):
+        raise InputError(f"{str(path)!r} must not be a ledger: choose another name")
+    if not by_release and b'"dpbn-release"' in start:
+        raise InputError(f"{str(path)!r} must not be a release, which cannot be made again: choose another name")
+
+
 def check_writable(path: str | Path, size: int = 0) -> None:
     """Refuse a place where `size` bytes cannot be written, by writing them beside it and taking them away again."""
     path = Path(path)
@@ -60,6 +77,25 @@ def check_writable(path: str | Path, size: int = 0) -> None:
 
 def _unwritable(path: Path, error: Exception) -> InputError:
     return InputError(f"{str(path)!r} must be a file that can be written: {getattr(error, 'strerror', '') or error}")
+
+
+_JSON_FAULTS = {
+    "Expecting value": "expected a value",
+    "Expecting property name enclosed in double quotes": "expected a name in double quotes",
+    "Expecting ',' delimiter": "expected ',' or the end of the list or object",
+    "Expecting ':' delimiter": "expected ':' after a name",
+    "Illegal trailing comma before end of object": "expected no comma before '}'",
+    "Illegal trailing comma before end of array": "expected no comma before ']'",
+    "Extra data": "expected the end of the file",
+    "Unterminated string starting at": "expected a quote at the end of this text",
+    "Invalid control character at": "expected no line end or control character inside quotes",
+    "Unexpected UTF-8 BOM (decode using utf-8-sig)": "expected no byte order mark",
+}
+
+
+def json_fault(error: json.JSONDecodeError) -> str:
+    """What is wrong with a text that is not JSON, in plain words."""
+    return _JSON_FAULTS.get(error.msg, error.msg)
 
 
 def read_text(path: str | Path) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -111,8 +111,7 @@ class Matching:
         number = float(plain) if numeric else None
         if number is not None and self.cuts is not None:
             return self.code(number)
-        guarded = field.startswith("'") and field[1:].startswith(FORMULA_STARTS)
-        for label in (field, field[1:]) if guarded else (field,):
+        for label in (field, unguarded(field)):
             if label in self.texts:
                 return self.texts[label]
         if number is not None:
@@ -120,6 +119,19 @@ class Matching:
         if field.lower() in ("true", "false"):
             return self.code(field.lower() == "true")
         return None
+
+
+def unguarded(text: str) -> str:
+    """A label or column name of a CSV file, without the apostrophe that keeps a spreadsheet from running it."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_STARTS) else text
+
+
+def headers_by_name(headers: Iterable[str]) -> dict[str, str]:
+    """Names that columns of a CSV file are found by -> their headers: as they stand, or else without apostrophe."""
+    present = list(headers)
+    return {name: name for name in present} | {
+        plain: name for name in present if (plain := unguarded(name)) not in present
+    }
 
 
 def _as_float(value: Any) -> float:

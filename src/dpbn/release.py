@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
-from dpbn.errors import DpbnError, FormatError
-from dpbn.files import read_text, write_atomically
+from dpbn.errors import DpbnError, FormatError, InputError
+from dpbn.files import json_fault, read_text, write_atomically
 from dpbn.formats import load_network, project_json
 from dpbn.measure import MECHANISMS, Measurement, Sampling, Together
 from dpbn.network import BayesianNetwork, Structure
@@ -86,7 +86,8 @@ class Release:
         return privacy_statement(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write one JSON file, whole or not at all."""
+        """Write one JSON file, whole or not at all; its name ends in .json."""
+        check_name(path)
         return write_atomically(path, _dump(to_dict(self)) + "\n")
 
     def to_pgmpy(self) -> Any:
@@ -109,6 +110,12 @@ class Release:
     def __repr__(self) -> str:
         kind = f"epsilon={self.guarantee.epsilon:g}" if self.private else "NOT PRIVATE"
         return f"Release({self.method}, {kind}, {self.network!r})"
+
+
+def check_name(path: str | Path) -> None:
+    """Refuse a name that a release could not be opened by."""
+    if not str(path).endswith(".json"):
+        raise InputError(f"the name of a release must end in .json, got {str(path)!r}")
 
 
 def structure_hash(structure: Structure) -> str:
@@ -290,7 +297,7 @@ def load_release(path: str | Path) -> Release:
     try:
         document = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        reason = f"a release must be a JSON file as `dpbn learn` writes it: {error.msg}"
+        reason = f"a release must be a JSON file as `dpbn learn` writes it: {json_fault(error)}"
         raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None
     except RecursionError:
         raise FormatError("a release file must not nest this deep", source=str(path)) from None

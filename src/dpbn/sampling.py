@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,19 @@ LARGEST_SAMPLE = 2**33  # cells: 8 GB of codes
 BLOCK_ROWS = 2**13  # rows drawn at a time: what one node needs stays in the processor's cache
 
 
-def sample_codes(network: BayesianNetwork, rows: int, seed: int | None = None) -> dict[str, NDArray[np.integer]]:
-    """One array of state codes per node, drawn in topological order, vectorised over blocks of rows."""
+def check_draw(rows: Any, nodes: int, seed: Any) -> None:
+    """Refuse a number of rows or a seed that is none, and a sample that no memory would hold."""
     if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 0:
         raise InputError(f"rows must be a whole number >= 0, got {rows!r}")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
         raise InputError(f"seed must be a whole number >= 0, or None, got {seed!r}")
-    if rows * len(network.nodes) > LARGEST_SAMPLE:
-        raise TooLargeError(f"rows x nodes must be at most {LARGEST_SAMPLE:,}, got {rows:,} x {len(network.nodes)}")
+    if rows * nodes > LARGEST_SAMPLE:
+        raise TooLargeError(f"rows x nodes must be at most {LARGEST_SAMPLE:,}, got {rows:,} x {nodes}")
+
+
+def sample_codes(network: BayesianNetwork, rows: int, seed: int | None = None) -> dict[str, NDArray[np.integer]]:
+    """One array of state codes per node, drawn in topological order, vectorised over blocks of rows."""
+    check_draw(rows, len(network.nodes), seed)
     generator = np.random.default_rng(seed)
     order = network.structure.dag.order
     tables = {node: _cumulative(network.cpt(node)) for node in order}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpbn.errors import FormatError, QueryError
-from dpbn.files import read_text
+from dpbn.files import json_fault, read_text
 from dpbn.network import Structure
 
 
@@ -72,7 +72,7 @@ def read_workload(path: str | Path, structure: Structure) -> Workload:
             raise TypeError
         queries = [Query(entry["variables"], dict(entry.get("evidence", {}))) for entry in entries]
     except json.JSONDecodeError as error:
-        reason = f"a workload must be JSON: {error.msg}"
+        reason = f"a workload must be JSON: {json_fault(error)}"
         raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         if isinstance(error, QueryError):

@@ -192,3 +192,16 @@ def test_hostile_text_prints_visibly(run, tmp_path):
 
 def test_plan_names_the_count_of_records_among_its_tables(run):
     assert "(number of records)" in run("plan", "asia", "--rows", "500", "--simulations", "1", "--tables").out
+
+
+def test_every_node_observed_leaves_nothing_to_explain(run, release, asia):
+    for model, source in (("asia", asia), (release, dpbn.load_release(release))):
+        states, _ = dpbn.Inference(source).mpe()
+        given = [word for node in asia.nodes for word in ("-g", f"{node}={states[node]}")]
+        document = json.loads(run("map", model, *given, "--json").out)
+        assert document["assignment"] == {} and document["probability"] == pytest.approx(1)
+    assert document["stability"] == 1
+
+
+def test_a_seed_that_is_none_is_refused(run):
+    run("sample", "asia", "-n", 5, "-g", "smoke=yes", "--seed", -1, "-o", "rows.csv").refused("seed must be")

@@ -33,7 +33,7 @@ def test_wrong_files(run, tmp_path):
     (tmp_path / "broken.bif").write_text("network x { }\nvariable a {\n")
     run("query", "broken.bif", "a").refused("broken.bif:")
     run("report", "broken.json").refused()
-    assert run("report", "nothing.json").code == 2
+    run("report", "nothing.json").refused("existing file")
 
 
 def test_wrong_tables(run, patients, tmp_path):
@@ -72,7 +72,7 @@ def test_tables_to_predict_from(run, patients, tmp_path):
     (tmp_path / "column.csv").write_text(text.replace("smoke", "smoker", 1))
     warned = run("predict", "asia", "column.csv", "lung", "-o", "p.csv")
     assert warned.code == 0 and "'smoker' is ignored; did you mean 'smoke'?" in warned.err
-    run("predict", "asia", "column.csv", "lnug", "-o", "p.csv").refused("did you mean 'lung'?")
+    run("predict", "asia", "column.csv", "lnug", "-o", "q.csv").refused("did you mean 'lung'?")
 
 
 def test_raw_columns_of_the_private_table_can_be_predicted_from(run, tmp_path):
@@ -314,3 +314,16 @@ def test_a_report_does_not_replace_a_release_by_its_statement(run, patients, rel
     run("report", "privacy.json").refused("must not be a file that the command reads")
     run("report", release).refused("must not be a release")
     assert (tmp_path / "privacy.json").read_bytes() == paid
+
+
+def test_a_guarded_header_is_not_called_ignored(run, tmp_path):
+    schema = dpbn.Schema((dpbn.Variable("@home", ("no", "yes")), dpbn.Variable("ill", ("no", "yes"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("@home", "ill"), {"ill": ("@home",)}))
+    network = dpbn.BayesianNetwork(structure, {"@home": [0.5, 0.5], "ill": [[0.9, 0.1], [0.2, 0.8]]})
+    dpbn.write_network(network, tmp_path / "home.json")
+    assert run("sample", "home.json", "-n", 50, "--seed", 1, "-o", "rows.csv").code == 0
+    assert (tmp_path / "rows.csv").read_text().startswith("'@home,ill\n")
+    predicted = run("predict", "home.json", "rows.csv", "ill", "-o", "p.csv")
+    assert predicted.code == 0 and predicted.err == ""
+    assert len(set((tmp_path / "p.csv").read_text().splitlines())) == 3
+    assert run("learn", "rows.csv", "home.json", *LEARN).code == 0

@@ -45,6 +45,7 @@ TWINS = {
             "given": "dpbn:Inference.query",  # evidence=
             "soft": "dpbn:Inference.query",
             "interval": "dpbn.inference:Answer.interval",
+            "no_interval": "dpbn:Inference.query",  # an answer computes its interval when asked for it
             "only_plan": "dpbn:Inference.plan",
         },
     ),

@@ -55,7 +55,7 @@ def test_broken_lines_are_told_apart_whatever_the_threads(tmp_path, threads):
         ("x;n\nyes;secret\n", "separated by commas, got one column"),
         ("x,n\nyes,1\nyes,2,secret\n", "got one that has not"),
         ("x,z\nyes,secret\n", r"without \['n'\]"),
-        ("", "with a header line"),
+        ("", "a header line and rows, got an empty file"),
         ("x,n\nsecret,1\nyes,\nyes,low\n", "'x': 1, 'n': 1, of 3 records"),
     ],
 )
@@ -145,3 +145,18 @@ def test_a_refused_table_is_refused_again(tmp_path):
     for _ in range(2):
         with pytest.raises(DataError, match="'smoke': 1"):
             source.counts([()])
+
+
+@pytest.mark.parametrize(("header", "meant"), [("X,n", "'X'"), (" x ,n", "' x '"), ("x,N,k", "'N'")])
+def test_a_column_of_almost_the_right_name_is_suggested(tmp_path, header, meant):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{header}\nyes,1{',2' if header.count(',') == 2 else ''}\n")
+    with pytest.raises(DataError, match=f"did you mean {meant}"):
+        open_source(path, STRUCTURE)
+
+
+def test_a_column_that_another_variable_needs_is_not_suggested(tmp_path):
+    structure = Structure(Schema((Variable("x1", ("a",)), Variable("x2", ("a",)))), Dag(("x1", "x2"), {}))
+    (tmp_path / "t.csv").write_text("x1\na\n")
+    with pytest.raises(DataError, match=r"without \['x2'\]$"):
+        open_source(tmp_path / "t.csv", structure)

@@ -93,3 +93,24 @@ def test_the_tree_in_the_readme_is_true():
     there = {p.name + ("/" if p.is_dir() else "") for p in (ROOT / "src" / "dpbn").iterdir()}
     there -= {"__init__.py", "__main__.py", "__pycache__/", "py.typed", "version.py"}
     assert shown == there, f"missing {sorted(there - shown)}, gone {sorted(shown - there)}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Forecast",
+        "Bars",
+        "Plan",
+        "WeakRow",
+        "Balance",
+        "Entry",
+        "serve",
+        "create_app",
+        "to_networkx",
+        "model_string.read",
+    ],
+)
+def test_the_reference_has_what_calls_return_and_pages_use(name):
+    reference = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
+    assert re.search(rf"^### dpbn\.[\w.]*\b{re.escape(name)}$", reference, re.MULTILINE)
+    assert "`.error_range`" in reference and "`.headline`" in reference

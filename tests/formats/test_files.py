@@ -88,3 +88,66 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises(FormatError, match="extension must be one of"):
         dpbn.write_network(network, tmp_path / "asia.pkl")
     assert os.listdir(tmp_path) == ["asia.xmlbif"]
+
+
+CYCLE = "network n {} variable a { type discrete [1] { x }; } variable b { type discrete [1] { x }; }"
+CYCLE += "probability ( a | b ) { default 1; } probability ( b | a ) { default 1; }"
+
+
+@pytest.mark.parametrize("load", [dpbn.load_network, dpbn.load_structure])
+def test_a_cycle_is_told_with_the_name_of_the_file(tmp_path, load):
+    (tmp_path / "round.bif").write_text(CYCLE)
+    with pytest.raises(FormatError, match=r"round\.bif: a graph must be acyclic"):
+        load(tmp_path / "round.bif")
+
+
+@pytest.mark.parametrize(("name", "codec"), [("ISO-8859-1", "latin-1"), ("UTF-16", "utf-16"), ("UTF-8", "utf-8")])
+def test_xml_in_the_encoding_it_declares(tmp_path, name, codec):
+    structure = dpbn.Structure(dpbn.Schema((dpbn.Variable("Größe", ("klein", "groß")),)), dpbn.Dag(("Größe",), {}))
+    network, path = dpbn.BayesianNetwork(structure, {"Größe": [0.5, 0.5]}), tmp_path / "size.xmlbif"
+    dpbn.write_network(network, path)
+    path.write_bytes(path.read_text("utf-8").replace('encoding="UTF-8"', f'encoding="{name}"').encode(codec))
+    assert dpbn.load_network(path) == network
+
+
+def test_xml_in_another_encoding_is_refused(tmp_path):
+    (tmp_path / "x.xml").write_bytes("<?xml version='1.0' encoding='windows-1250'?><BIF>é".encode("cp1250"))
+    with pytest.raises(FormatError, match="text must be UTF-8, got byte 0xe9"):
+        dpbn.load_network(tmp_path / "x.xml")
+    (tmp_path / "x.xml").write_bytes("<BIF>".encode("utf-16") + b"\x00")
+    with pytest.raises(FormatError, match="text must be UTF-16"):
+        dpbn.load_network(tmp_path / "x.xml")
+
+
+@pytest.mark.parametrize("extension", ["bif", "net"])
+def test_lines_may_end_in_carriage_returns_alone(tmp_path, extension):
+    network, path = dpbn.load_network("asia"), tmp_path / f"asia.{extension}"
+    dpbn.write_network(network, path)
+    mark = "//" if extension == "bif" else "%"
+    text = path.read_text("utf-8").replace("\n", f" {mark} a comment\r")
+    path.write_bytes(text.encode())
+    assert dpbn.load_network(path) == network
+    path.write_bytes(text.replace("}", "oops", 1).encode())
+    with pytest.raises(FormatError, match=r"asia\.\w+:[23]:\d+: expected"):
+        dpbn.load_network(path)
+
+
+def test_a_file_that_is_no_json_is_told_in_plain_words(tmp_path):
+    for text, words in (("", "expected a value"), ('{"a" 1}', "expected ':'"), ("{1}", "a name in double quotes")):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(FormatError, match=f"x.json:1:.*not JSON: .*{words}"):
+            dpbn.load_network(tmp_path / "x.json")
+
+
+def test_a_structure_without_probabilities_is_told_in_plain_words(tmp_path):
+    text = "network n {} variable a { type discrete [2] { x, y }; } probability ( a ) { }"
+    (tmp_path / "s.bif").write_text(text)
+    with pytest.raises(FormatError, match="CPT of 'a' must hold probabilities, got none"):
+        dpbn.load_network(tmp_path / "s.bif")
+
+
+def test_a_table_without_parents_has_no_row_to_name(tmp_path):
+    text = "network n {} variable a { type discrete [2] { x, y }; } probability ( a ) { table 0.5, 0.6; }"
+    (tmp_path / "s.bif").write_text(text)
+    with pytest.raises(FormatError, match=r"must sum to 1, got 1\.1$"):
+        dpbn.load_network(tmp_path / "s.bif")

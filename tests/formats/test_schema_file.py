@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbn import Dag, Schema, Structure, Variable, load_structure
-from dpbn.errors import FormatError, InputError
+from dpbn.errors import FormatError
 from dpbn.formats.schema_file import read_schema, write_schema
 
 STRUCTURE = Structure(
@@ -81,6 +81,10 @@ def test_any_label_reads_back(name, states, column):
         ("variables.age.cut_points = ['3']", "list of numbers"),
         ("variables.age.cut_points = [nan]", "finite"),
         ("variables.age.cut_points = [1, 2]", "one state more"),
+        ("variables.age.cut_points = [1, 2]", r"^\[variables.age\]: variable 'age' must have"),
+        ("variables.Age.column = 'w'", "got 'Age'; did you mean 'age'"),
+        ("unit = person", "1:8: not TOML: Invalid value: text needs straight quotes"),
+        ("unit = “person”", "text needs straight quotes"),
         ("variables.age.catch_all = 'x'", "one of its states, got 'x'"),
         ("a = " + "[" * 100_000, "nested|TOML"),
         ("a = " + "1" * 10_000, "TOML"),
@@ -88,7 +92,7 @@ def test_any_label_reads_back(name, states, column):
     ],
 )
 def test_a_mistake_is_a_typed_error(text, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(FormatError, match=message):
         read_schema(text, STRUCTURE)
 
 

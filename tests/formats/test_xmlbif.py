@@ -69,7 +69,7 @@ LAUGHS = '<!DOCTYPE BIF [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]
         (GOOD.replace("<GIVEN>light-on", "<GIVEN>light"), "declared variables, got 'light'"),
         (GOOD.replace("<FOR>light-on", "<FOR>b"), "one DEFINITION, got a second"),
         (GOOD.replace("0.7", ""), "must have 6 numbers, got 5"),
-        (GOOD.replace("0.7", "zero"), "numbers, got"),
+        (GOOD.replace("0.7", "zero"), "a TABLE of 'b' must be numbers, got 'zero'"),
         (GOOD.replace("0.7", "nan"), "finite"),
         (GOOD.replace("0.7", "0.5"), r"must sum to 1, got 0.8 at (light-on=>=75)"),
     ],

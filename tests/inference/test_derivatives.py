@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dpbn
-from dpbn.errors import ImpossibleEvidenceError
+from dpbn.errors import ImpossibleEvidenceError, QueryError
 from dpbn.inference import joint_derivatives, query_derivatives
 from tests.inference.oracles import joint_table, networks, random_evidence, with_evidence
 
@@ -72,3 +72,12 @@ def test_derivative_of_the_evidence_alone_and_impossible_evidence():
     assert found.by["xray"].shape == (2, 2)
     with pytest.raises(ImpossibleEvidenceError):
         query_derivatives(network, ["xray"], {"either": "no", "lung": "yes"})
+
+
+def test_targets_are_read_once_and_must_be_names():
+    network = dpbn.load_network("asia")
+    once = query_derivatives(network, (name for name in ["dysp"]))
+    assert once.variables == ("dysp",)
+    np.testing.assert_allclose(once.values, query_derivatives(network, "dysp").values)
+    with pytest.raises(QueryError, match="targets must be a name or a list of names, got int"):
+        joint_derivatives(network, 5)

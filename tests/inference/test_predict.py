@@ -95,3 +95,9 @@ def test_a_table_without_any_node_of_the_network_is_refused():
     with pytest.raises(QueryError, match="a column named like a node"):
         ask.predict_proba(rows.rename(columns=str.upper), "lung")
     assert ask.predict_proba(rows[["lung"]], "lung").shape == (3, 2)  # nothing known: the prior
+
+
+@pytest.mark.parametrize("values", [5, None, "yes"])
+def test_a_column_that_is_no_list_is_refused(values):
+    with pytest.raises(QueryError, match="column 'smoke' must be a list of values"):
+        dpbn.Inference(dpbn.load_network("asia")).predict_proba({"smoke": values}, "lung")

@@ -137,6 +137,28 @@ def test_answers_are_labelled():
     assert not answer.values.flags.writeable
 
 
+@pytest.mark.parametrize("labels", ["zz", ("yes", "no"), 0, None, (), ["yes", "no"]])
+def test_labels_that_an_answer_does_not_have(labels):
+    answer = dpbn.Inference(dpbn.load_network("asia")).query(["lung"])
+    with pytest.raises(QueryError, match="lung"):
+        answer[labels]
+
+
+@pytest.mark.parametrize("targets", [5, None, 1.5])
+def test_targets_that_are_no_names(targets):
+    network = dpbn.load_network("asia")
+    ask = dpbn.Inference(network)
+    batch = dpbn.inference.BatchInference(network.structure, network.cpts)
+    for question in (ask.query, ask.map, ask.plan, ask.weak_rows, batch.query):
+        with pytest.raises(QueryError, match="targets must be a name or a list of names"):
+            question(targets)
+
+
+def test_inference_shows_what_it_was_made_from():
+    ask = dpbn.Inference(dpbn.load_network("asia"))
+    assert repr(ask) == "Inference(BayesianNetwork(8 nodes, 8 arcs, 18 free parameters), strategy='auto')"
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_wrong_questions_are_named(strategy):
     ask = dpbn.Inference(dpbn.load_network("asia"), strategy=strategy)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import dpbn
-from dpbn.errors import ImpossibleEvidenceError, InputError
+from dpbn.errors import ImpossibleEvidenceError, InputError, TooLargeError
 from tests.inference.oracles import joint_table, random_evidence, random_network, with_evidence
 
 
@@ -38,5 +38,10 @@ def test_sampling_refuses():
         ask.sample(5, {"either": "no", "lung": "yes"})
     with pytest.raises(InputError, match="rows"):
         ask.sample(-1)
+    for seed in (-1, "a", 1.5, True):
+        with pytest.raises(InputError, match="seed must be a whole number"):
+            ask.sample(5, {"smoke": "yes"}, seed=seed)
+    with pytest.raises(TooLargeError, match="rows x nodes"):
+        ask.sample(10**15)
     assert len(ask.sample(0)) == 0
     assert ask.sample(20, {"smoke": "yes"}, seed=4).equals(ask.sample(20, {"smoke": "yes"}, seed=4))

@@ -463,3 +463,9 @@ def test_a_cap_must_be_one_that_can_be_shown_and_mean_something(path, cap):
     with pytest.raises(BudgetError, match="cap must be"):
         ledger.raise_cap("ward", *cap)
     assert ledger.verify() == 1
+
+
+def test_a_ledger_shows_its_file_and_length(path):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    assert repr(ledger) == "Ledger('budget.db', 1 entries)"

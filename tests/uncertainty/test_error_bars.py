@@ -80,6 +80,11 @@ def test_stability_falls_with_the_budget(asia):
     assert shares[1] > 0.9
     worst = {"smoke": "yes", "tub": "yes"}
     assert ask.stability(worst, {}) == 0.0
+    assert ask.stability({}, ask.mpe()[0]) == 1.0  # every node observed
+    with pytest.raises(QueryError, match="at least one"):
+        ask.stability({}, {"dysp": "yes"})
+    with pytest.raises(QueryError, match="mapping of node to state"):
+        ask.stability(["dysp"])
 
 
 def test_only_noisy_releases_have_error_bars(asia):
@@ -154,6 +159,9 @@ def test_answers_name_the_weak_rows_they_lean_on():
     assert dpbn.Inference(network).query(["LungParench"]).weak_rows == []
     rich = dpbn.Inference(dpbn.learn(data, network, epsilon=100.0, noise=dpbn.InsecureNoise(1)))
     assert rich.query(["Disease"]).weak_rows == []
+    assert ask.weak_rows("LungParench", evidence) == rows
+    with pytest.raises(QueryError, match="'zz'"):
+        ask.weak_rows(["zz"])
 
 
 @pytest.mark.parametrize(

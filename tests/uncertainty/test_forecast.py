@@ -50,6 +50,38 @@ def test_the_inverse_question():
         forecast.epsilon_for(2.0)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"error": "x"},
+        {"error": True},
+        {"error": 0.1, "lowest": 0},
+        {"error": 0.1, "lowest": 2, "highest": 1},
+        {"error": 0.1, "highest": "x"},
+        {"error": 0.1, "highest": float("inf")},
+    ],
+)
+def test_an_inverse_question_that_makes_no_sense(asked):
+    forecast = dpbn.plan("asia", 1.0, 100, method="uniform", simulations=1)
+    with pytest.raises(InputError, match=r"^a wanted error must|^lowest and highest must"):
+        forecast.epsilon_for(**asked)
+
+
+def test_evidence_that_a_simulated_release_calls_impossible_counts_as_uniform():
+    names = ("a", "b")
+    schema = dpbn.Schema(tuple(dpbn.Variable(name, ["x", "y"]) for name in names))
+    structure = dpbn.Structure(schema, dpbn.Dag(names, {"b": ("a",)}))
+    guess = dpbn.BayesianNetwork(structure, {"a": [0.999, 0.001], "b": [[0.9, 0.1], [0.0, 1.0]]})
+    query = Query(("b",), {"a": "y"})
+    forecast = dpbn.plan(structure, 1000.0, 5, method="uniform", guess=guess, workload=[query], simulations=2)
+    assert forecast.query_errors[query] == pytest.approx(1.0)
+
+
+def test_a_forecast_shows_its_headline():
+    forecast = dpbn.plan("asia", 1.0, 100, method="uniform", simulations=1)
+    assert repr(forecast) == f"Forecast({forecast.headline})" and "\n" not in repr(forecast)
+
+
 def test_rare_rows_grow_as_epsilon_falls():
     structure = dpbn.load_network("child").structure
     shares = [

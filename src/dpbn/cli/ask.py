@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpbn.cli.shared import (
+    InputFile,
     ModelPath,
     check_output,
     given_option,
     json_option,
     network_of,
     open_model,
+    overwrite_option,
     parse_given,
     print_json,
     print_table,
@@ -24,6 +25,8 @@ from dpbn.cli.shared import (
 if TYPE_CHECKING:
     from dpbn.domain import Schema
 
+MOST_ROWS = 200  # of a printed answer
+
 
 @click.command()
 @click.argument("model", type=ModelPath())
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 @given_option
 @soft_option
 @click.option("--interval", type=float, default=0.9, show_default=True, help="Level of the error bars (releases only).")
+@click.option("--no-interval", is_flag=True, help="No error bars, which take most of the time on a large network.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show what the question would take, and do not ask it.")
 @json_option
 def query(
@@ -39,6 +43,7 @@ def query(
     given: tuple[str, ...],
     soft: tuple[str, ...],
     interval: float,
+    no_interval: bool,
     only_plan: bool,
     as_json: bool,
 ) -> None:
@@ -53,39 +58,39 @@ def query(
 
     if not 0 < interval < 1:
         raise click.UsageError(f"--interval must be between 0 and 1, got {interval}")
-    ask, evidence = Inference(open_model(model)), parse_given(given, soft)
+    ask, evidence = Inference(open_model(model, targets)), parse_given(given, soft)
     if only_plan:
         _show_plan(ask.plan(list(targets), evidence), as_json)
         return
     with working("computing"):
         answer = ask.query(list(targets), evidence)
-        bars = {part: intervals(answer, interval, part) for part in ("total", "privacy", "sampling")}
+        bars = {} if no_interval else _intervals(answer, interval)
     if as_json:
         print_json(_document(answer, interval, bars))
         return
+    cells, left = answer.most_probable(MOST_ROWS)
     rows = []
-    for cell in itertools.product(*(range(len(s)) for s in answer.states)):
+    for cell in cells if left else sorted(cells):
         labels = [s[i] for s, i in zip(answer.states, cell, strict=True)]
-        rows.append((*labels, f"{answer.values[cell]:.4f}", *_shown(bars, cell)))
+        ends = [f"{low[cell]:.4f} – {high[cell]:.4f}" for low, high in bars.values()]
+        rows.append((*labels, f"{answer.values[cell]:.4f}", *ends))
     columns = [*answer.variables, "probability"]
-    if bars["total"] is not None:
+    if bars:
         columns += [f"{interval:.0%} interval", "privacy alone", "sampling alone"]
     print_table(columns, rows)
+    if left:
+        click.echo(f"and {left:,} combinations less probable; --json gives all")
     _warn_of_weak_rows(answer.weak_rows)
 
 
-def intervals(answer: Any, level: float, part: str) -> Any:
-    """Low and high ends, or None for an answer that has no error bars (from a network, or without noise)."""
+def _intervals(answer: Any, level: float) -> dict[str, Any]:
+    """Low and high ends by part; none for an answer that has no error bars (from a network, or without noise)."""
     from dpbn.errors import InputError
 
     try:
-        return answer.interval(level, part)
+        return {part: answer.interval(level, part) for part in ("total", "privacy", "sampling")}
     except InputError:
-        return None
-
-
-def _shown(bars: dict[str, Any], cell: tuple[int, ...]) -> list[str]:
-    return [f"{ends[0][cell]:.4f} – {ends[1][cell]:.4f}" for ends in bars.values() if ends is not None]
+        return {}
 
 
 def _warn_of_weak_rows(weak: list[Any], most: int = 4) -> None:
@@ -101,10 +106,12 @@ def _warn_of_weak_rows(weak: list[Any], most: int = 4) -> None:
 
 def _document(answer: Any, level: float, bars: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = answer.to_dict()
-    if bars["total"] is not None:
+    if bars:
         ends = {part: {"low": low.tolist(), "high": high.tolist()} for part, (low, high) in bars.items()}
+        document |= {"level": level, **ends.pop("total"), **ends}
+    if answer.leaning is not None:
         weak = [{"node": row.node, "parents": row.parents, "weight": row.weight} for row in answer.weak_rows]
-        document |= {"level": level, **ends.pop("total"), **ends, "weak_rows": weak}
+        document["weak_rows"] = weak
     return document
 
 
@@ -130,7 +137,7 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     """
     from dpbn.inference import Inference
 
-    opened = open_model(model)
+    opened = open_model(model, targets)
     ask, evidence = Inference(opened), parse_given(given, soft)
     with working("searching"):
         assignment, probability = ask.map(list(targets), evidence) if targets else ask.mpe(evidence)
@@ -147,7 +154,7 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
 
 @click.command()
 @click.argument("model", type=ModelPath())
-@click.argument("table", type=click.Path(exists=True, dir_okay=False))
+@click.argument("table", type=InputFile(dir_okay=False))
 @click.argument("target")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write.")
 @click.option(
@@ -158,9 +165,17 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     help="Rows that contradict the network: refuse, or give them the prior.",
 )
 @click.option("--interval", type=float, help="Also write low and high ends at this level (releases only).")
+@overwrite_option
 @json_option
 def predict(
-    model: str, table: str, target: str, output: str, on_impossible: str, interval: float | None, as_json: bool
+    model: str,
+    table: str,
+    target: str,
+    output: str,
+    on_impossible: str,
+    interval: float | None,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Probabilities of TARGET for every row of TABLE (CSV or Parquet; missing values allowed).
 
@@ -171,8 +186,8 @@ def predict(
     from dpbn.inference import Inference
     from dpbn.tables import read_table, write_table
 
-    check_output(output, model, table)
-    opened = open_model(model)
+    check_output(output, model, table, overwrite=overwrite)
+    opened = open_model(model, (table, target))
     with working("predicting"):
         ask, rows = Inference(opened), read_table(table)
         _check_columns([str(name) for name in rows.columns], target, network_of(opened).structure.schema)
@@ -193,8 +208,10 @@ def predict(
 def _check_columns(columns: list[str], target: str, schema: Schema) -> None:
     """Refuse a table that says nothing about the network; mention columns that will be ignored."""
     from dpbn.errors import InputError, did_you_mean
+    from dpbn.matching import unguarded
 
     known = {variable.source_column: variable.name for variable in schema} | {name: name for name in schema.names}
+    columns = [name if name in known else unguarded(name) for name in columns]
     if not {known[name] for name in columns if name in known} - {target}:
         hint = " (columns must be separated by commas)" if len(columns) == 1 else ""
         raise InputError(f"the table must have a column named like a node of the network, got {columns[:8]}{hint}")

@@ -13,6 +13,7 @@ from dpbn.cli.shared import (
     json_option,
     network_of,
     open_model,
+    overwrite_option,
     parse_given,
     print_json,
     print_table,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @given_option
 @soft_option
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write.")
+@overwrite_option
 @json_option
 def sample(
     model: str,
@@ -40,6 +42,7 @@ def sample(
     given: tuple[str, ...],
     soft: tuple[str, ...],
     output: str,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Draw synthetic ROWS from MODEL, given evidence if wanted.
@@ -50,7 +53,7 @@ def sample(
     from dpbn.inference import Inference
     from dpbn.tables import write_table
 
-    check_output(output, model)
+    check_output(output, model, overwrite=overwrite)
     network = network_of(open_model(model))
     evidence = parse_given(given, soft)
     with working("drawing"):
@@ -65,8 +68,9 @@ def sample(
 @click.command()
 @click.argument("source", type=ModelPath())
 @click.argument("output", type=click.Path(dir_okay=False))
+@overwrite_option
 @json_option
-def convert(source: str, output: str, as_json: bool) -> None:
+def convert(source: str, output: str, overwrite: bool, as_json: bool) -> None:
     """Convert SOURCE (release, network file or bundled name) to OUTPUT; formats by extension.
 
     \b
@@ -75,7 +79,7 @@ def convert(source: str, output: str, as_json: bool) -> None:
     """
     from dpbn.formats import write_network
 
-    check_output(output, source)
+    check_output(output, source, overwrite=overwrite)
     with working("converting"):
         write_network(network_of(open_model(source)), output)
     if as_json:
@@ -89,7 +93,7 @@ def convert(source: str, output: str, as_json: bool) -> None:
 @click.option("--node", help="Show this node's probability table.")
 @click.option("--schema-from", metavar="STRUCTURE", help="Write a schema file (TOML) for this structure, to edit.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where the schema file goes (default: print).")
-@click.option("--overwrite", is_flag=True, help="Replace the schema file if it exists.")
+@overwrite_option
 @json_option
 def inspect(
     source: str | None, node: str | None, schema_from: str | None, output: str | None, overwrite: bool, as_json: bool

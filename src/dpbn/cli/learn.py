@@ -14,9 +14,12 @@ import click
 from dpbn.cli.shared import (
     METHODS,
     NEIGHBORS,
+    InputFile,
     ModelPath,
+    check_order,
     check_output,
     json_option,
+    overwrite_option,
     parse_options,
     print_json,
     read_mapping,
@@ -40,16 +43,16 @@ if TYPE_CHECKING:
     "--delta", type=float, default=0.0, show_default=True, help="Above 0: less noise for many tables, (ε, δ)-DP."
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="Where the release is written.")
-@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+@overwrite_option
 @word_option("--method", *METHODS)
 @word_option("--neighbors", *NEIGHBORS)
-@click.option("--schema", type=click.Path(exists=True, dir_okay=False), help="TOML file: cut points, columns, unit.")
+@click.option("--schema", type=InputFile(dir_okay=False), help="TOML file: cut points, columns, unit.")
 @click.option("--unit", help="Column that names the person who owns a row.")
 @click.option("--max-contributions", type=int, help="Rows kept per person.  [default: 1]")
 @click.option("--on-unknown", default="error", show_default=True, help="error, drop, or a declared catch-all state.")
 @click.option("--prior", type=float, help="Public Dirichlet pseudo-count added to every cell.")
-@click.option("--public-cpts", type=click.Path(exists=True), help="JSON {node: CPT} that is public already.")
-@click.option("--workload", type=click.Path(exists=True), help="JSON list of queries that matter most.")
+@click.option("--public-cpts", type=InputFile(), help="JSON {node: CPT} that is public already.")
+@click.option("--workload", type=InputFile(), help="JSON list of queries that matter most.")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method itself.")
 @click.option("--ledger", type=click.Path(dir_okay=False), help="Budget file to charge.")
 @click.option("--dataset", help="Name of the dataset in the ledger.")
@@ -90,6 +93,7 @@ def learn(
     from dpbn.privacy.guarantee import Budget, Sensitivity
     from dpbn.workload import read_workload
 
+    check_order("STRUCTURE", structure, [data], "DATA comes first, then STRUCTURE")
     public = dpbn.load_structure(structure)
     _check_place(output, overwrite, (data, structure, schema, public_cpts, workload), ledger, _likely_size(public))
     if schema:
@@ -195,12 +199,11 @@ def _with_schema(
 
 def _check_place(output: str, overwrite: bool, inputs: Iterable[str | None], ledger: str | None, size: int) -> None:
     """Before anything is spent: the release must find a place of its own, under a name that it can be opened by."""
-    from dpbn.errors import InputError
+    from dpbn.release import check_name
 
     companions = [] if ledger is None else [ledger, *(ledger + ending for ending in (".head", "-wal", "-shm"))]
-    check_output(output, *inputs, *companions, overwrite=overwrite, size=size)
-    if not output.endswith(".json"):
-        raise InputError(f"the name of a release must end in .json, got {output!r}")
+    check_output(output, *inputs, *companions, overwrite=overwrite, by_release=True, size=size)
+    check_name(output)
 
 
 def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:

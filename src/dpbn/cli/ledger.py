@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dpbn.cli.shared import json_option, print_json, print_table
+from dpbn.cli.shared import InputFile, json_option, print_json, print_table
 
 
 @click.group()
@@ -37,7 +37,7 @@ def open_dataset(path: str, dataset: str, epsilon: str, delta: str, as_json: boo
 
 
 @ledger.command(name="raise")
-@click.argument("path", type=click.Path(exists=True, dir_okay=False))
+@click.argument("path", type=InputFile(dir_okay=False))
 @click.argument("dataset")
 @click.option("--epsilon", type=str, required=True, help="New cap, not below the old one.")
 @click.option("--delta", type=str, default="0", show_default=True, help="New cap on delta.")
@@ -62,7 +62,7 @@ def _tell_cap(dataset: str, epsilon: str, delta: str, as_json: bool) -> None:
 
 
 @ledger.command()
-@click.argument("path", type=click.Path(exists=True, dir_okay=False))
+@click.argument("path", type=InputFile(dir_okay=False))
 @click.argument("dataset", required=False)
 @json_option
 def show(path: str, dataset: str | None, as_json: bool) -> None:
@@ -106,7 +106,7 @@ def _shown(value: object) -> str:
 
 
 @ledger.command()
-@click.argument("path", type=click.Path(exists=True, dir_okay=False))
+@click.argument("path", type=InputFile(dir_okay=False))
 @click.option("--head", help="Head kept from an earlier look: the ledger must contain it.")
 @json_option
 def verify(path: str, head: str | None, as_json: bool) -> None:

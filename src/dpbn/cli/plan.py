@@ -6,7 +6,17 @@ from typing import Any
 
 import click
 
-from dpbn.cli.shared import METHODS, NEIGHBORS, ModelPath, json_option, print_json, print_table, word_option, working
+from dpbn.cli.shared import (
+    METHODS,
+    NEIGHBORS,
+    InputFile,
+    ModelPath,
+    json_option,
+    print_json,
+    print_table,
+    word_option,
+    working,
+)
 
 
 @click.command()
@@ -18,7 +28,7 @@ from dpbn.cli.shared import METHODS, NEIGHBORS, ModelPath, json_option, print_js
 @word_option("--neighbors", *NEIGHBORS)
 @click.option("--max-contributions", type=int, default=1, show_default=True, help="Rows kept per person.")
 @click.option("--guess", help="A network or an earlier release over this structure, for a sharper forecast.")
-@click.option("--workload", type=click.Path(exists=True), help="JSON list of queries to forecast.")
+@click.option("--workload", type=InputFile(), help="JSON list of queries to forecast.")
 @click.option("--simulations", type=int, default=8, show_default=True, help="How many simulated releases to average.")
 @click.option("--wanted-error", type=float, help="Also find the epsilon that reaches this mean error.")
 @click.option("--tables", is_flag=True, help="Also list the tables that will be measured.")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from dpbn.cli.shared import check_output, json_option, print_json, warn_if_not_private, working
+from dpbn.cli.shared import InputFile, check_output, json_option, print_json, warn_if_not_private, working
 
 
 @click.command()
-@click.argument("release", type=click.Path(exists=True, dir_okay=False))
+@click.argument("release", type=InputFile(dir_okay=False))
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="The page.  [default: RELEASE with .html]")
 @click.option("--title", help="Heading of the page.  [default: the file's name]")
 @json_option
@@ -28,10 +28,10 @@ def report(release: str, output: str | None, title: str | None, as_json: bool) -
     opened = load_release(release)
     warn_if_not_private(opened)
     path = Path(output) if output else Path(release).with_suffix(".html")
-    check_output(str(path), release)
+    check_output(str(path), release, overwrite=True)
     companions = [path.with_name(name) for name in COMPANIONS]
     for place in companions:
-        check_output(str(place), release)
+        check_output(str(place), release, overwrite=True)
     others = [place.name for place in companions if place.is_file() and opened.id[:16] not in read_text(place)]
     with working("computing error bars"):
         page, privacy, card = write_report(opened, path, title=title or Path(release).stem, file=Path(release).name)

@@ -21,6 +21,7 @@ SHORT_CELL = 16  # letters
 PATIENCE = 2.0  # seconds before progress shows itself
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 given_option = click.option(
     "--given", "-g", multiple=True, metavar="NODE=STATE", help="Evidence; repeat for more nodes."
 )
@@ -44,6 +45,20 @@ class ModelPath(click.Path):
 
         names = [CompletionItem(name) for name in BUNDLED if name.startswith(incomplete)]
         return [*names, *super().shell_complete(ctx, param, incomplete)]
+
+
+class InputFile(click.Path):
+    """A file to read. One that is missing is refused with a reason, like one that is no good: exit code 1."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from dpbn.errors import InputError
+
+        place = Path(value)
+        if not place.exists():
+            raise InputError(f"{str(value)!r} must be an existing file, got none of that name")
+        if place.is_dir():
+            raise InputError(f"{str(value)!r} must be a file, got a folder")
+        return value
 
 
 def word_option(name: str, *choices: str) -> Callable[[Any], Any]:
@@ -174,10 +189,28 @@ def warn_if_not_private(model: Release | BayesianNetwork) -> None:
         click.echo("warning: this release is NOT private (made without secure noise); do not publish it", err=True)
 
 
-def open_model(source: str) -> Release | BayesianNetwork:
-    """A release, a network file or a bundled network, with a warning where it is not private."""
+def check_order(name: str, model: str, others: Iterable[str], order: str) -> None:
+    """Refuse arguments in another order: the `model` (an argument called `name`) looks like none, another does."""
+    from dpbn.errors import InputError
+    from dpbn.formats import BUNDLED, is_network_name
+
+    if model in BUNDLED or is_network_name(model):
+        return
+    for other in others:
+        if is_network_name(other) or (other in BUNDLED and Path(model).suffix):
+            raise InputError(
+                f"{name} must be a network file or a bundled name, got {model!r}; {other!r} looks like one: {order}"
+            )
+
+
+def open_model(source: str, others: Iterable[str] = ()) -> Release | BayesianNetwork:
+    """A release, a network file or a bundled network, with a warning where it is not private.
+
+    `others` are the arguments after it, in case that it stands among them.
+    """
     from dpbn.release import load_model
 
+    check_order("MODEL", source, others, "MODEL comes first")
     model = load_model(source)
     warn_if_not_private(model)
     return model
@@ -194,12 +227,14 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     if path is None:
         return None
     from dpbn.errors import FormatError
-    from dpbn.files import read_text
+    from dpbn.files import json_fault, read_text
 
     try:
         document = json.loads(read_text(Path(path)))
     except json.JSONDecodeError as error:
-        raise FormatError(error.msg, source=path, line=error.lineno, column=error.colno) from None
+        raise FormatError(
+            f"{subject} must be JSON: {json_fault(error)}", source=path, line=error.lineno, column=error.colno
+        ) from None
     except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
         if isinstance(error, FormatError):
             raise
@@ -209,26 +244,20 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     return document
 
 
-def check_output(path: str, *inputs: str | None, overwrite: bool | None = None, size: int = 0) -> None:
+def check_output(path: str, *inputs: str | None, overwrite: bool, by_release: bool = False, size: int = 0) -> None:
     """Refuse a place that cannot be written, or not with `size` bytes, before any work is done or budget spent.
 
-    Nor may an input be written over, nor a ledger; a release only where the user said --overwrite.
+    Nor may an input be written over, nor a ledger; a release only by another; other files where `overwrite` says so.
     """
     from dpbn.errors import InputError
-    from dpbn.files import check_writable
+    from dpbn.files import check_replaceable, check_writable
 
     place = Path(path)
     if any(given is not None and _same(place, Path(given)) for given in inputs):
         raise InputError(f"{path!r} must not be a file that the command reads: choose another name")
-    if place.is_file():
-        if overwrite is False:
-            raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")
-        with place.open("rb") as file:
-            start = file.read(1000)
-        if start.startswith(b"SQLite format 3"):
-            raise InputError(f"{path!r} must not be a ledger: choose another name")
-        if overwrite is None and b'"dpbn-release"' in start:
-            raise InputError(f"{path!r} must not be a release, which cannot be made again: choose another name")
+    check_replaceable(place, by_release=by_release)
+    if place.is_file() and not overwrite:
+        raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")
     check_writable(path, size)
 
 

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from dpbn.data.encode import Written, is_text
 from dpbn.data.rows import Block
 from dpbn.errors import DataError, InputError
+from dpbn.matching import headers_by_name, unguarded
 
 BATCH_ROWS = 1 << 17
 CSV_BYTES = 1 << 24
@@ -135,15 +136,18 @@ class CsvReader:
     def __init__(self, files: Sequence[str]):
         self._files = list(files)
         self._sizes = [os.path.getsize(file) for file in files]
-        self._columns: list[str] = []
+        self._headers: list[str] = []
         with self._open(self._files[0], None) as stream:
-            self._columns = stream.schema.names
-        if len(self._columns) == 1 and any(mark in self._columns[0] for mark in ";\t|"):
+            self._headers = stream.schema.names
+        self._by_name = headers_by_name(self._headers)
+        if len(self._headers) == 1 and any(mark in self._headers[0] for mark in ";\t|"):
             raise DataError(f"columns of {_shown(self._files[0])} must be separated by commas, got one column in all")
 
     @property
     def columns(self) -> Sequence[str]:
-        return self._columns
+        """By every name they can be found by: a guarded header twice."""
+        plain = map(unguarded, self._headers)
+        return [*self._headers, *(name for name in plain if name not in self._headers)]
 
     def _open(self, file: str, names: Sequence[str] | None) -> Any:
         convert = pa.csv.ConvertOptions(
@@ -156,7 +160,7 @@ class CsvReader:
         # of the byte, and goes on.
         parse = pa.csv.ParseOptions(
             newlines_in_values=True,
-            ignore_empty_lines=len(self._columns) != 1,  # in a single column an empty line is a missing value
+            ignore_empty_lines=len(self._headers) != 1,  # in a single column an empty line is a missing value
         )
         try:
             return pa.csv.open_csv(
@@ -170,13 +174,15 @@ class CsvReader:
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         compressed = any(file.lower().endswith(".gz") for file in self._files)  # how much is inside is unknown
+        headers = list(dict.fromkeys(self._by_name[name] for name in names))
         for place, file in enumerate(self._files):
-            with self._open(file, names) as stream:
+            with self._open(file, headers) as stream:
                 try:
                     for number, batch in enumerate(stream, 1):
                         read = number * CSV_BYTES / max(self._sizes[place], 1)
                         share = None if compressed else _share(self._sizes, place, read)
-                        yield Block(batch.num_rows, {name: Written(batch.column(name)) for name in names}, share)
+                        columns = {name: Written(batch.column(self._by_name[name])) for name in names}
+                        yield Block(batch.num_rows, columns, share)
                 except (pa.ArrowInvalid, OSError) as error:
                     raise _refused(file, error, "must be UTF-8 text throughout") from None
 
@@ -186,6 +192,8 @@ def _refused(file: str, error: Exception, requirement: str) -> DataError:
     with open(file, "rb") as opened:
         if opened.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16")
+    if "Empty CSV file" in str(error):
+        return DataError(f"{_shown(file)} must have a header line and rows, got an empty file")
     if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
     return DataError(f"{_shown(file)} {requirement}")

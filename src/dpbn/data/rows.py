@@ -15,7 +15,7 @@ from dpbn.data.packing import Names, Table, checked_sets, pack, spread
 from dpbn.data.sealed import sealed
 from dpbn.data.units import UnitBound
 from dpbn.domain import Schema
-from dpbn.errors import DataError
+from dpbn.errors import DataError, did_you_mean
 from dpbn.matching import Matching
 
 SMALL = 1 << 26  # bytes of codes that are kept of a table on disk, so that a second pass need not read it again
@@ -66,10 +66,13 @@ class Reading:
         names = list(present)
         missing = [name for name in self.columns if name not in names]
         if missing:
+            others = [name for name in names if isinstance(name, str) and name not in self.columns]
+            hint = next(filter(None, (did_you_mean(name, others) for name in missing)), "")
             raise DataError(
                 f"the table must have a column for every variable{'' if self.unit is None else ' and for the unit'}, "
                 f"got {len(names)} columns without {missing[:10]}"
                 + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+                + hint
             )
         twice = [name for name in self.columns if names.count(name) > 1]
         if twice:

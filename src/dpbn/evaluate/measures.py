@@ -32,6 +32,7 @@ from dpbn.evaluate import metrics
 from dpbn.evaluate.questions import Questions
 from dpbn.inference import Inference
 from dpbn.inference.bounds import error_bounds
+from dpbn.inference.queries import answer_or_uniform
 from dpbn.network import BayesianNetwork
 from dpbn.workload import Query
 
@@ -64,7 +65,7 @@ class Reference:
             node: ask.query(list(network.parents(node))).values if network.parents(node) else np.ones(())
             for node in network.nodes
         }
-        self.answers = _answered(questions.queries, lambda query: _answer(ask, network, query))
+        self.answers = _answered(questions.queries, lambda query: _answer(ask, query))
         self.assignments = _answered(questions.maps, lambda query: dict(_assignment(ask, query)))
 
     def measure(self, learned: BayesianNetwork) -> dict[str, float]:
@@ -87,7 +88,7 @@ class Reference:
         bounds = error_bounds(self.network, learned)
         absolute, forward, printed, normalised = [], [], [], []
         for query, true in self.answers:
-            found = _answer(ask, learned, query)
+            found = _answer(ask, query)
             error = float(np.abs(true - found).sum())
             absolute.append(error)
             forward.append(divergence(true, found))
@@ -133,12 +134,8 @@ def divergence(true: Array, found: Array, mixture: float = metrics.MIXTURE) -> f
     return float(np.sum(true[positive] * (np.log(true[positive]) - np.log(mixed[positive]))))
 
 
-def _answer(ask: Inference, network: BayesianNetwork, query: Query) -> Array:
-    try:
-        return np.asarray(ask.query(list(query.variables), dict(query.evidence)).values)
-    except ImpossibleEvidenceError:
-        shape = network.structure.schema.shape(query.variables)
-        return np.full(shape, 1.0 / np.prod(shape))
+def _answer(ask: Inference, query: Query) -> Array:
+    return answer_or_uniform(ask, query.variables, query.evidence)
 
 
 def _mean(values: Any) -> float:

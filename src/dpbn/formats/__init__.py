@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
 
 from dpbn.domain import Schema
-from dpbn.errors import FormatError, InputError, did_you_mean
+from dpbn.errors import FormatError, InputError, StructureError, did_you_mean
+from dpbn.files import check_replaceable
 from dpbn.formats import bif, files, model_string, net, project_json, xmlbif
 from dpbn.network import BayesianNetwork, Structure
 
@@ -26,7 +28,7 @@ def load_network(source: str | Path) -> BayesianNetwork:
     reader, text = _opened(source)
     try:
         network: BayesianNetwork = reader.read(text)
-    except FormatError as error:
+    except (FormatError, StructureError) as error:
         raise _located(error, source) from None
     return network
 
@@ -49,18 +51,21 @@ def load_structure(source: str | Path | Structure | BayesianNetwork, schema: Sch
     reader, text = _opened(source)
     try:
         structure: Structure = reader.read_structure(text)
-    except FormatError as error:
+    except (FormatError, StructureError) as error:
         raise _located(error, source) from None
     return structure
 
 
 def write_network(network: BayesianNetwork, path: str | Path) -> None:
-    """Write a network in the format its extension names; the file appears whole or not at all."""
+    """Write a network in the format its extension names: a whole file or none, and never in place of a release."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the place of a network must be a path, got {type(path).__name__}: the network comes first")
     target = Path(path)
     writer = _by_extension(target)
     network = network if isinstance(network, BayesianNetwork) else getattr(network, "network", network)  # of a release
     if not isinstance(network, BayesianNetwork):
         raise InputError(f"a network to write must be a BayesianNetwork or a release, got {type(network).__name__}")
+    check_replaceable(target)
     try:
         files.write_text(target, writer.write(network))
     except FormatError as error:
@@ -78,17 +83,31 @@ def _opened(source: str | Path) -> tuple[ModuleType, str]:
         raise InputError(
             f"a network must be one of the bundled {', '.join(BUNDLED)} or a file, got {str(source)!r}{hint}"
         )
-    return _by_extension(path), files.read_text(path)
+    reader = _by_extension(path)
+    return reader, files.read_text(path, xml=reader is xmlbif)
+
+
+def is_network_name(name: str | Path) -> bool:
+    """Whether a file of this name is read as a network, by its extension."""
+    return _extension(Path(name)) in BY_EXTENSION
+
+
+def _extension(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
 
 
 def _by_extension(path: Path) -> ModuleType:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    suffix = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    suffix = _extension(path)
     if suffix not in BY_EXTENSION:
         known = ", ".join(BY_EXTENSION)
-        raise FormatError(f"extension must be one of {known}, or one of them and .gz, got {path.name!r}")
+        raise FormatError(
+            f"a network file's extension must be one of {known}, or one of them and .gz, got {path.name!r}"
+        )
     return BY_EXTENSION[suffix]
 
 
-def _located(error: FormatError, source: str | Path) -> FormatError:
+def _located(error: FormatError | StructureError, source: str | Path) -> FormatError:
+    if not isinstance(error, FormatError):  # a cycle, say, which has no one place
+        return FormatError(str(error), source=str(source))
     return FormatError(error.reason, source=str(source), line=error.line, column=error.column)

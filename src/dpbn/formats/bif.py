@@ -27,8 +27,8 @@ from dpbn.formats.tables import assembled, checked_rows, from_rows
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
 # What is never closed runs to the end of the text: failing at each opening in turn would take quadratic time.
-_COMMENT = re.compile(r'"[^"\\]*+(?:\\(?s:.)[^"\\]*+)*+(?:"|\\?\Z)|(?<!:)//[^\n]*+|/\*(?s:.*?)(?:\*/|\Z)')
-_NOT_NEWLINE = re.compile(r"[^\n]")
+_COMMENT = re.compile(r'"[^"\\]*+(?:\\(?s:.)[^"\\]*+)*+(?:"|\\?\Z)|(?<!:)//[^\r\n]*+|/\*(?s:.*?)(?:\*/|\Z)')
+_NOT_NEWLINE = re.compile(r"[^\r\n]")
 
 _NETWORK = re.compile(rf"{SPACE}network\b{SPACE}(?:{LABEL})?+{SPACE}\{{")
 _PROPERTY = re.compile(rf'{SPACE}property\b(?:[^;"]++|{STRING})*+;')

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from dpbn.domain import Variable
 from dpbn.errors import FormatError, StructureError
 from dpbn.formats.scanner import LABEL, SPACE, STRING, Scanner, labels, quoted, unquoted
-from dpbn.formats.tables import assembled, from_table
+from dpbn.formats.tables import assembled, from_table, numbers_of
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
 NAME_FIELD = "dpbn_name"
 
-_COMMENT = re.compile(r'"[^"\\]*+(?:\\(?s:.)[^"\\]*+)*+(?:"|\\?\Z)|%[^\n]*+')
+_COMMENT = re.compile(r'"[^"\\]*+(?:\\(?s:.)[^"\\]*+)*+(?:"|\\?\Z)|%[^\r\n]*+')
 _ID_TEXT = r'[^\s"{}()\[\],;|=%]++'
 _NET = re.compile(rf"{SPACE}net\b{SPACE}\{{")
 _NODE = re.compile(rf"{SPACE}(?:discrete\b{SPACE})?+node\b{SPACE}")
@@ -37,6 +37,7 @@ _STATES = re.compile(rf"\({SPACE}((?:{LABEL}{SPACE})*+)\){SPACE}")
 _ONE_STRING = re.compile(rf"({STRING}){SPACE}")
 _DATA = re.compile(r"[-+0-9.eE()\s]*+")
 _NOT_PARENTHESIS = re.compile(r"[^()]+")
+_ROW = re.compile(r"\(([^()]*+)\)")
 _PARENTHESES_TO_SPACES = str.maketrans("()", "  ")
 _SAFE_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _KEYWORDS = frozenset(
@@ -164,21 +165,22 @@ def _numbers(scanner: Scanner, block: _Block) -> list[float]:
         scanner.fail_here("a number, '(', ')' or ';'")
     words = data.translate(_PARENTHESES_TO_SPACES).split()
     try:
-        return list(map(float, words))
-    except ValueError as error:
-        scanner.fail(f"data of {block.child!r} must be numbers, got: {str(error)[:80]}", block.data_position)
+        return numbers_of(words, f"data of {block.child!r}")
+    except FormatError as error:
+        raise scanner.error(error.reason, block.data_position) from None
 
 
 def _check_parentheses(scanner: Scanner, structure: Structure, block: _Block) -> None:
     """The parentheses must follow the axes: otherwise the numbers may not mean what their order says."""
-    found = _NOT_PARENTHESIS.sub("", block.data or "")
-    if found == "()":
-        return
+    data, shape = block.data or "", structure.shape(block.child)
+    found = _NOT_PARENTHESIS.sub("", data)
     expected = "()"
-    for size in reversed(structure.shape(block.child)[:-1]):
+    for size in reversed(shape[:-1]):
         expected = f"({expected * size})"
-    if found != expected:
-        shape = structure.shape(block.child)
+    innermost = {len(row.split()) for row in _ROW.findall(data)}
+    outside = _ROW.sub("", data).translate(_PARENTHESES_TO_SPACES).strip()
+    follows = found == expected and innermost == {shape[-1]}
+    if outside or not (follows or found == "()"):
         scanner.fail(
             f"parentheses of {block.child!r} must follow the shape {shape}, or be one pair", block.data_position
         )

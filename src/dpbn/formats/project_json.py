@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Variable
 from dpbn.errors import FormatError
+from dpbn.files import json_fault
 from dpbn.formats.tables import assembled, checked_rows
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
@@ -158,7 +159,7 @@ def decode(text: str) -> Any:
     try:
         return json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        raise FormatError(error.msg, line=error.lineno, column=error.colno) from None
+        raise FormatError(f"not JSON: {json_fault(error)}", line=error.lineno, column=error.colno) from None
     except RecursionError:
         raise FormatError("lists and objects must be nested less deeply") from None
     except FormatError:

@@ -51,7 +51,7 @@ class Scanner:
     def fail_here(self, wanted: str) -> NoReturn:
         """Stop at the next character that is not a space, saying what was wanted and what stands there."""
         self.skip_space()
-        rest = self.text[self.position : self.position + EXCERPT].split("\n")[0].rstrip()
+        rest = self.text[self.position : self.position + EXCERPT].partition("\n")[0].partition("\r")[0].rstrip()
         self.fail(f"expected {wanted}, got {rest!r}" if rest else f"expected {wanted}, got the end of the file")
 
     def fail(self, message: str, position: int | None = None) -> NoReturn:
@@ -60,8 +60,9 @@ class Scanner:
     def error(self, message: str, position: int | None = None) -> FormatError:
         """The error to raise at `position` (by default here), with its line and column."""
         place = self.position if position is None else position
-        line = self.text.count("\n", 0, place) + 1
-        return FormatError(message, line=line, column=place - self.text.rfind("\n", 0, place))
+        end = "\n" if "\n" in self.text else "\r"
+        line = self.text.count(end, 0, place) + 1
+        return FormatError(message, line=line, column=place - self.text.rfind(end, 0, place))
 
 
 def labels(text: str) -> tuple[str, ...]:

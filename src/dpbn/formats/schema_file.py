@@ -20,7 +20,7 @@ import tomllib
 from typing import Any
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import FormatError
+from dpbn.errors import FormatError, StructureError, did_you_mean
 from dpbn.network import Structure
 
 _TOP = frozenset({"unit", "max_contributions", "variables"})
@@ -64,7 +64,9 @@ def read_schema(text: str, structure: Structure) -> tuple[Structure, str | None,
     variables = {variable.name: variable for variable in structure.schema}
     for name, table in tables.items():
         if name not in variables:
-            raise FormatError(f"[variables] must name variables of the structure, got {name!r}")
+            raise FormatError(
+                f"[variables] must name variables of the structure, got {name!r}{did_you_mean(name, variables)}"
+            )
         variables[name] = _declared(variables[name], table)
     return Structure(Schema(tuple(variables.values())), structure.dag), unit, max_contributions
 
@@ -85,13 +87,16 @@ def _declared(variable: Variable, table: Any) -> Variable:
         not isinstance(cuts, list) or any(type(cut) not in (int, float) or abs(cut) > 1e300 for cut in cuts)
     ):
         raise FormatError(f"cut_points of {subject} must be a list of numbers, got {cuts!r}")
-    return Variable(
-        variable.name,
-        tuple(states),
-        cut_points=None if cuts is None else tuple(cuts),
-        column=table.get("column", variable.column),
-        catch_all=table.get("catch_all", variable.catch_all),
-    )
+    try:
+        return Variable(
+            variable.name,
+            tuple(states),
+            cut_points=None if cuts is None else tuple(cuts),
+            column=table.get("column", variable.column),
+            catch_all=table.get("catch_all", variable.catch_all),
+        )
+    except StructureError as error:
+        raise FormatError(f"{subject}: {error}") from None
 
 
 def _check_contributions(unit: str | None, max_contributions: Any) -> None:
@@ -117,7 +122,9 @@ def _decode(text: str) -> dict[str, Any]:
             line, column = int(place[1]), int(place[2])
         else:
             line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
-        raise FormatError(f"not TOML: {_PLACE.sub('', message)}", line=line, column=column) from None
+        reason = _PLACE.sub("", message)
+        hint = ': text needs straight quotes, as in "yes"' if reason == "Invalid value" else ""
+        raise FormatError(f"not TOML: {reason}{hint}", line=line, column=column) from None
     except RecursionError:
         raise FormatError("values must be nested less deeply") from None
     except ValueError as error:  # an integer of thousands of digits, a date that does not exist

@@ -30,6 +30,23 @@ def assembled(variables: Mapping[str, Variable], parents: Mapping[str, tuple[str
     return Structure(Schema(tuple(variables.values())), Dag(tuple(variables), parents))
 
 
+def numbers_of(words: Sequence[str], subject: str) -> list[float]:
+    """Words as numbers, or a FormatError that quotes the first that is none."""
+    try:
+        return list(map(float, words))
+    except ValueError:
+        wrong = next(word for word in words if not _is_number(word))
+        raise FormatError(f"{subject} must be numbers, got {wrong[:40]!r}") from None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 def row_name(structure: Structure, node: str, row: int) -> str:
     """A parent configuration in words, as in "(asia=yes, smoke=no)"."""
     parents = structure.parents(node)
@@ -52,6 +69,8 @@ def from_rows(
         seen: set[int] = set()
         twice = next(row for row in rows if row in seen or seen.add(row))  # type: ignore[func-returns-value]
         raise FormatError(f"CPT of {node!r} must give each row once, got {row_name(structure, node, twice)} twice")
+    if not given and default is None:
+        raise FormatError(f"CPT of {node!r} must hold probabilities, got none")
     if len(given) < count and default is None:
         missing = next(row for row in range(count) if row not in given)
         raise FormatError(
@@ -73,11 +92,11 @@ def checked_rows(structure: Structure, node: str, table: NDArray[np.float64]) ->
     found = float(sums.reshape(-1)[worst])
     if abs(found - 1.0) <= ROW_SUM_TOLERANCE:
         return table
-    name = row_name(structure, node, worst)
+    where = f" at {row_name(structure, node, worst)}" if structure.parents(node) else ""
     if not abs(found - 1.0) <= ROUNDING_TOLERANCE:
-        raise FormatError(f"rows of the CPT of {node!r} must sum to 1, got {found!r} at {name}")
+        raise FormatError(f"rows of the CPT of {node!r} must sum to 1, got {found!r}{where}")
     warnings.warn(
-        f"rows of the CPT of {node!r} do not sum to 1 ({found!r} at {name}): each such row was divided by its sum",
+        f"rows of the CPT of {node!r} do not sum to 1 ({found!r}{where}): each such row was divided by its sum",
         RoundedRowsWarning,
         stacklevel=2,
     )

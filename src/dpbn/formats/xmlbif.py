@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 from dpbn.domain import Variable
 from dpbn.errors import FormatError, StructureError
-from dpbn.formats.tables import assembled, from_table
+from dpbn.formats.tables import assembled, from_table, numbers_of
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
 _XML_SPACE = " \t\r\n"
@@ -148,7 +148,7 @@ def read(text: str) -> BayesianNetwork:
         entry = definitions[node]
         words = entry.one("TABLE", "DEFINITION").split()
         try:
-            cpts[node] = from_table(structure, node, _numbers(words))
+            cpts[node] = from_table(structure, node, numbers_of(words, f"a TABLE of {node!r}"))
         except FormatError as error:
             entry.fail(error.reason)
     return BayesianNetwork(structure, cpts)
@@ -157,13 +157,6 @@ def read(text: str) -> BayesianNetwork:
 def read_structure(text: str) -> Structure:
     """The structure an XMLBIF text describes; TABLEs may be absent."""
     return _parse(text)[0]
-
-
-def _numbers(words: list[str]) -> list[float]:
-    try:
-        return list(map(float, words))
-    except ValueError as error:
-        raise FormatError(f"a TABLE must hold numbers, got: {str(error)[:80]}") from None
 
 
 def _parse(text: str) -> tuple[Structure, dict[str, _Entry]]:

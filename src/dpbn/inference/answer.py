@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError, QueryError
+from dpbn.errors import InputError, QueryError, did_you_mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,20 @@ class Answer:
 
     def __getitem__(self, labels: str | tuple[str, ...]) -> float:
         """The probability of one label per variable: `answer["LOW"]`, `answer["LOW", "HIGH"]`."""
-        wanted = (labels,) if isinstance(labels, str) else tuple(labels)
+        wanted = tuple(labels) if isinstance(labels, (tuple, list)) else (labels,)
+        if len(wanted) != len(self.variables):
+            raise QueryError(f"labels must be one for each of {list(self.variables)}, got {labels!r}")
+        for name, states, label in zip(self.variables, self.states, wanted, strict=True):
+            if label not in states:
+                hint = did_you_mean(label, states)
+                raise QueryError(f"state of {name!r} must be one of {list(states)}, got {label!r}{hint}")
         return float(self.values[tuple(s.index(label) for s, label in zip(self.states, wanted, strict=True))])
+
+    def most_probable(self, most: int) -> tuple[list[tuple[int, ...]], int]:
+        """The places in `values` of the `most` most probable combinations, best first, and how many are left out."""
+        order = np.argsort(-self.values, axis=None, kind="stable")[:most]
+        cells = zip(*np.unravel_index(order, self.values.shape), strict=True)
+        return [tuple(int(i) for i in cell) for cell in cells], self.values.size - len(order)
 
     def interval(self, level: float = 0.9, part: str = "total") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Low and high ends of an interval for every probability; only answers from a release have one.

@@ -20,6 +20,9 @@ def columns_of(table: Any) -> tuple[dict[str, Any], int]:
     """Named columns of a pandas or polars DataFrame, a pyarrow Table or a mapping, and the number of rows."""
     if isinstance(table, Mapping):
         columns = {str(name): values for name, values in table.items()}
+        for name, values in columns.items():
+            if isinstance(values, str) or not hasattr(values, "__len__"):
+                raise QueryError(f"column {name!r} must be a list of values, got {type(values).__name__}")
         lengths = {len(values) for values in columns.values()}
         if len(lengths) > 1:
             raise QueryError(f"columns must have one length, got {sorted(lengths)}")

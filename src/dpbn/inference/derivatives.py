@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpbn.errors import QueryError
 from dpbn.inference.elimination import EliminationEngine, impossible
 from dpbn.inference.evidence import Evidence, Findings
-from dpbn.inference.model import Model, model_of
+from dpbn.inference.model import Model, listed, model_of
 from dpbn.inference.plan import CELL_LIMIT
 from dpbn.inference.program import Program
 
@@ -79,8 +79,8 @@ class Differentiator:
         """Scaled P(t, e), scaled derivatives, target names, and the log of the scale."""
         model, words = self._model, self._model.vocabulary
         findings = words.findings(evidence)
-        empty = not isinstance(targets, str) and not list(targets)
-        variables = () if empty else words.targets(targets, findings.hard)
+        asked = listed(targets)
+        variables = words.targets(asked, findings.hard) if asked else ()
         if len(set(variables) & set(findings.soft)):
             raise QueryError("targets must not carry soft evidence when derivatives are asked")
         plan = self._engine.plan(variables, findings, "all")

@@ -59,6 +59,16 @@ def model_of(source: Any) -> Model:
     return Model(network.structure, cpts)
 
 
+def listed(targets: Any) -> list[Any]:
+    """Names of targets, read once; a single name is a list of one."""
+    if isinstance(targets, str):
+        return [targets]
+    try:
+        return list(targets)
+    except TypeError:
+        raise QueryError(f"targets must be a name or a list of names, got {type(targets).__name__}") from None
+
+
 def remaining(scope: Scope, observed: Iterable[int]) -> Scope:
     """The variables of `scope` that are not observed."""
     gone = set(observed)

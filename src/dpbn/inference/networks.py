@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpbn.errors import ImpossibleEvidenceError, QueryError, StructureError
 from dpbn.inference.contraction import BATCH, Array, Scope
 from dpbn.inference.evidence import Evidence, Findings
-from dpbn.inference.model import Model, remaining
+from dpbn.inference.model import Model, listed, remaining
 from dpbn.inference.plan import CELL_LIMIT, Plan, plan_elimination, relevant_nodes
 from dpbn.inference.program import Program
 from dpbn.network import Structure
@@ -62,7 +62,7 @@ class BatchInference:
     def query(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> NDArray[np.float64]:
         """P(targets | evidence) of every network: axes (batch, *targets)."""
         findings = self._words.findings(evidence)
-        variables = self._words.targets(targets, findings.hard)
+        variables = self._words.targets(listed(targets), findings.hard)
         table = self._run(variables, findings)[0]
         total = table.sum(axis=tuple(range(table.ndim - 1)))
         self._check(total)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import QueryError, TooLargeError
+from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
 from dpbn.inference.answer import Answer
 from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree, plan_tree
 from dpbn.inference.columns import column_codes, columns_of
@@ -19,10 +19,11 @@ from dpbn.inference.evidence import Evidence, Findings
 from dpbn.inference.explanation import Explanation
 from dpbn.inference.junction_tree import JunctionTree
 from dpbn.inference.map import MaximumEngine
-from dpbn.inference.model import model_of
+from dpbn.inference.model import listed, model_of
 from dpbn.inference.plan import CELL_LIMIT, Plan
 from dpbn.inference.predict import Predictor, impossible_rows
 from dpbn.inference.sampling import Sampler
+from dpbn.matching import headers_by_name
 
 if TYPE_CHECKING:
     import pandas
@@ -69,6 +70,9 @@ class Inference:
         self._sampler = Sampler(self._model, self.limit)
         self._error_bars: ErrorBars | None = None
 
+    def __repr__(self) -> str:
+        return f"Inference({self.source!r}, strategy={self.strategy!r})"
+
     @property
     def nodes(self) -> tuple[str, ...]:
         return self._words.nodes
@@ -76,7 +80,7 @@ class Inference:
     def query(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Answer:
         """P(targets | evidence) as a table with one axis per target, in the order asked."""
         findings = self._words.findings(evidence)
-        variables = self._words.targets(targets, findings.hard)
+        variables = self._words.targets(listed(targets), findings.hard)
         tree = self._tree()
         values = None
         if tree is not None and not self._elimination_pays(tree, variables, findings):
@@ -114,13 +118,14 @@ class Inference:
         """Error bars of every node's posterior: `.interval(0.9)`, and deviations by part (privacy, sampling)."""
         return self.error_bars.posteriors(self.posteriors(evidence), evidence)
 
-    def weak_rows(self, targets: Sequence[str], evidence: Evidence | None = None) -> list[WeakRow]:
+    def weak_rows(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> list[WeakRow]:
         """CPT rows below the noise floor that the answer to this question leans on, heaviest first."""
+        names = [self.nodes[v] for v in self._words.targets(listed(targets), self._words.findings(evidence).hard)]
         if not self._noisy:
             return []
         from dpbn.uncertainty.leaning import weak_rows_behind
 
-        return weak_rows_behind(self, self.source, targets, evidence)
+        return weak_rows_behind(self, self.source, names, evidence)
 
     def stability(self, assignment: Mapping[str, str], evidence: Evidence | None = None) -> float:
         """Share of plausible networks in which `assignment` (an answer of mpe or map) is still the best."""
@@ -202,7 +207,7 @@ class Inference:
     def map(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
         """The most probable states of `targets` together (all else summed), and P(those states | evidence)."""
         findings = self._words.findings(evidence)
-        return self._maximise(self._words.targets(targets, findings.hard), findings)
+        return self._maximise(self._words.targets(listed(targets), findings.hard), findings)
 
     def _maximise(self, targets: tuple[int, ...], findings: Findings) -> tuple[dict[str, str], float]:
         return self._told(targets, findings, *self._maximum.map(tuple(sorted(targets)), findings))
@@ -242,13 +247,15 @@ class Inference:
     def _evidence_columns(self, table: Any, target: str) -> tuple[int, dict[int, Any], int]:
         goal = self._words.position(target)
         given, rows = columns_of(table)
+        headers = headers_by_name(given)
         columns = {}
         for variable, declared in enumerate(self._model.structure.schema):
-            name = declared.name if declared.name in given else declared.source_column
-            if variable != goal and name in given:
-                columns[variable] = column_codes(given[name], declared)
+            name = declared.name if declared.name in headers else declared.source_column
+            if variable != goal and name in headers:
+                columns[variable] = column_codes(given[headers[name]], declared)
         aim = self._model.structure.schema[target]
-        strange = [name for name in given if name not in (aim.name, aim.source_column)]
+        of_the_aim = {headers.get(aim.name), headers.get(aim.source_column)}
+        strange = [name for name in given if name not in of_the_aim]
         if strange and not columns:
             raise QueryError(f"a table must have a column named like a node of the network, got {strange[:8]}")
         return goal, columns, rows
@@ -271,7 +278,7 @@ class Inference:
         The tree is the whole network's and compiled once; an elimination is pruned for this question.
         """
         findings = self._words.findings(evidence)
-        variables = self._words.targets(targets, findings.hard)
+        variables = self._words.targets(listed(targets), findings.hard)
         planned = self._tree_planned()
         if planned is None or self._cheaper.get((variables, findings.pattern)):
             return self._elimination.plan(variables, findings)
@@ -279,3 +286,13 @@ class Inference:
         if tree.holding(sum(1 << v for v in variables)) is None:
             return self._elimination.plan(variables, findings)
         return plan
+
+
+def answer_or_uniform(ask: Inference, targets: Iterable[str], evidence: Evidence) -> Array:
+    """The values of an answer; uniform ones where the network calls the evidence impossible."""
+    names = list(targets)
+    try:
+        return ask.query(names, evidence).values
+    except ImpossibleEvidenceError:
+        shape = tuple(ask._words.sizes[ask._words.position(name)] for name in names)
+        return np.full(shape, 1.0 / math.prod(shape))

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.elimination import cheapest_elimination, graph_of_scopes
-from dpbn.errors import InputError
 from dpbn.inference.buckets import Buckets
 from dpbn.inference.contraction import Scope
 from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
 from dpbn.inference.model import Model, remaining
 from dpbn.inference.plan import check_size
+from dpbn.sampling import check_draw
 
 
 class Sampler:
@@ -36,8 +36,7 @@ class Sampler:
 
     def codes(self, rows: int, findings: Findings, seed: int | None) -> dict[int, NDArray[np.int64]]:
         """One array of codes per node, in node order."""
-        if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 0:
-            raise InputError(f"rows must be a whole number >= 0, got {rows!r}")
+        check_draw(rows, len(self.model.sizes), seed)
         buckets = self._plan(*findings.pattern)
         tables = [self.model.sliced(node, findings) for node in range(len(self.model.scopes))]
         tables += [findings.soft[v] for v in sorted(findings.soft)]

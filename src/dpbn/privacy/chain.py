@@ -54,6 +54,7 @@ class Balance:
 
     @property
     def delta(self) -> Fraction:
+        """Left to spend."""
         return self.cap_delta - self.spent_delta
 
     def texts(self) -> dict[str, str]:

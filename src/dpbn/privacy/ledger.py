@@ -165,6 +165,9 @@ class Ledger:
 
         return self._write(append)
 
+    def __repr__(self) -> str:
+        return f"Ledger({self.path.name!r}, {self._seen[0]} entries)"
+
     # -- what anyone may read ---------------------------------------------------------------------------------
 
     def remaining(self, dataset: str) -> Balance:

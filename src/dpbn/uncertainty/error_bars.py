@@ -104,10 +104,14 @@ class ErrorBars:
 
     def stability(self, assignment: Mapping[str, str], evidence: Evidence | None) -> float:
         """Share of plausible networks whose most probable states of these nodes are `assignment`."""
+        if not isinstance(assignment, Mapping):
+            raise QueryError(f"an assignment must be a mapping of node to state, got {type(assignment).__name__}")
         if self._engine is None:
             self._engine = MaximumEngine(Model(self._structure), self._total.limit)
         model, words = self._engine.model, self._engine.model.vocabulary
         findings = words.findings(evidence)
+        if not assignment and len(findings.hard) == len(words.nodes):  # nothing is left to explain
+            return 1.0
         targets = tuple(sorted(words.targets(list(assignment), findings.hard)))
         wanted = {words.position(node): self._structure.schema[node].index(s) for node, s in assignment.items()}
         same = 0

@@ -18,6 +18,7 @@ import numpy as np
 from dpbn.errors import InputError
 from dpbn.formats import load_structure
 from dpbn.inference import Inference
+from dpbn.inference.queries import answer_or_uniform
 from dpbn.learners.learned import Learned
 from dpbn.learners.registry import learner_of, takes_workload
 from dpbn.measure import Curator, Measurement
@@ -78,8 +79,12 @@ class Forecast:
 
     def epsilon_for(self, error: float, *, lowest: float = LEAST_EPSILON, highest: float = 1e3) -> float:
         """The smallest epsilon (to 5 %) whose forecast error is at most `error`: the inverse question."""
-        if not 0 < error < 2:
+        if not _is_number(error) or not 0 < error < 2:
             raise InputError(f"a wanted error must be above 0 and below 2, the largest L1 distance, got {error!r}")
+        if not (_is_number(lowest) and _is_number(highest) and 0 < lowest < highest < math.inf):
+            raise InputError(
+                f"lowest and highest must be epsilons, 0 < lowest < highest, got {lowest!r} and {highest!r}"
+            )
         if self.again(lowest).error <= error:
             return lowest
         if self.again(highest).error > error:
@@ -94,6 +99,7 @@ class Forecast:
         return math.exp(high)
 
     def to_dict(self) -> dict[str, Any]:
+        """Everything it says, ready for JSON."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -114,6 +120,7 @@ class Forecast:
 
     @property
     def headline(self) -> str:
+        """Settings, number of tables and mean expected error in one line."""
         return (
             f"{self.method} at epsilon={self.epsilon:g}, delta={self.delta:g}, {self.rows:,} rows: "
             f"{len(self.tables)} tables, mean expected error {self.error:.3f}"
@@ -129,6 +136,9 @@ class Forecast:
             f"between {low:.3f} (CPTs nearly deterministic) and {high:.3f} (nearly even): without a guess of the "
             "CPTs a structure cannot tell"
         )
+
+    def __repr__(self) -> str:
+        return f"Forecast({self.headline})"
 
     def __str__(self) -> str:
         lines = [self.headline, *([self.span] if self.span else [])]
@@ -201,6 +211,10 @@ def plan(
     return forecast_at(epsilon)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True)
 class _Run:
     nodes: Mapping[str, float]
@@ -229,8 +243,8 @@ def _judge(
     if queries:
         ask_truth, ask = Inference(truth), Inference(BayesianNetwork(truth.structure, learned.cpts))
         for query in queries:
-            pair = [a.query(list(query.variables), dict(query.evidence)).values for a in (ask_truth, ask)]
-            answers[query] = float(np.abs(pair[0] - pair[1]).sum())
+            true = ask_truth.query(query.variables, query.evidence).values
+            answers[query] = float(np.abs(true - answer_or_uniform(ask, query.variables, query.evidence)).sum())
     return _Run(nodes, rare, answers, measurements)
 
 

@@ -1,0 +1,73 @@
+"""Arguments in the wrong order, and files that are not there: refused with a reason, which is exit code 1."""
+
+import re
+from importlib import import_module
+
+import pytest
+
+from tests.docs.blocks import ROOT
+
+
+def test_the_model_comes_first(run, release, patients):
+    run("query", "lung", release).refused("MODEL", "'lung'", f"{release!r} looks like one", "comes first")
+    run("map", "lung", release).refused("MODEL comes first")
+    run("predict", patients, release, "lung", "-o", "p.csv").refused("MODEL comes first")
+    line = ["-e", 1, "-o", "r.json", "-y"]
+    run("learn", "asia.bif", patients, *line).refused("STRUCTURE must be", "DATA comes first, then STRUCTURE")
+    run("learn", "asia", patients, *line).refused("DATA comes first")
+
+
+def test_a_node_may_be_called_like_a_bundled_network(run):
+    run("query", "asai", "asia").refused("did you mean 'asia'?")
+
+
+def test_an_extension_has_a_subject(run, patients):
+    run("query", patients, "lung").refused("a network file's extension must be one of", "patients.csv")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["query", "no.json", "lung"],
+        ["report", "no.json"],
+        ["serve", "no.json"],
+        ["ledger", "show", "no.db"],
+        ["ledger", "verify", "no.db"],
+        ["ledger", "raise", "no.db", "ward", "--epsilon", 2],
+        ["predict", "asia", "no.csv", "lung", "-o", "p.csv"],
+        ["plan", "asia", "--workload", "no.json"],
+        ["learn", "p.csv", "asia", "-e", 1, "-o", "r.json", "--schema", "no.toml"],
+        ["learn", "p.csv", "asia", "-e", 1, "-o", "r.json", "--workload", "no.json"],
+        ["learn", "p.csv", "asia", "-e", 1, "-o", "r.json", "--public-cpts", "no.json"],
+    ],
+)
+def test_a_missing_file_is_exit_code_1(run, arguments, tmp_path):
+    run(*arguments).refused("no.", "must be")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_no_file(run, tmp_path):
+    (tmp_path / "folder").mkdir()
+    run("report", "folder").refused("'folder' must be a file, got a folder")
+
+
+def test_wrong_usage_shows_how_the_command_is_used(run):
+    for arguments in (["query", "asia"], ["inspect"], ["query", "asia", "lung", "-g", "smoke"]):
+        wrong = run(*arguments)
+        assert wrong.code == 2 and wrong.err.startswith(f"Usage: dpbn {arguments[0]} ")
+        assert "Error: " in wrong.err
+
+
+def test_the_imports_in_the_table_of_the_docs_work():
+    text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
+    imports = re.findall(r"`from ([\w.]+) import ([\w, ]+)`", text)
+    assert len(imports) >= 5
+    for module, names in imports:
+        assert all(callable(getattr(import_module(module), name)) for name in names.split(", ")), module
+    import dpbn
+
+    for path in re.findall(r"`dpbn\.([\w.]+)`", text):
+        value = dpbn
+        for name in path.split("."):
+            value = getattr(value, name)
+        assert callable(value)
