@@ -72,9 +72,10 @@ def test_csv_that_is_not_utf8(tmp_path):
     path.write_bytes(b"x,n\n\xff\xfe,1\n")
     with pytest.raises(DataError, match="UTF-8"):
         count(path)
-    path.write_text("x,n\na,1\n", encoding="utf-16")
-    with pytest.raises(DataError, match="got UTF-16"):
-        count(path)
+    for text in ("x,n\na,1\n", "x\na\n"):
+        path.write_text(text, encoding="utf-16")
+        with pytest.raises(DataError, match="got UTF-16"):
+            count(path)
 
 
 def test_folders_named_like_columns_are_columns(tmp_path):

@@ -214,10 +214,11 @@ def collated(native, records):
 
 
 @pytest.mark.parametrize("policy", ["drop", "other"])
-@pytest.mark.parametrize("place", [0, 5])
-def test_a_spelling_that_the_engine_calls_equal_changes_no_other_record(native, policy, place):
+@pytest.mark.parametrize(("place", "states"), [(0, 2), (5, 2), (0, 40), (0, 400)])
+def test_a_spelling_that_the_engine_calls_equal_changes_no_other_record(native, policy, place, states):
     records = [("a", str(person)) for person in range(5)]
-    structure = Structure(Schema((Variable("x", ("a", "b", "other"), catch_all="other"),)), Dag(("x",), {}))
+    labels = ("a", *(f"b{state}" for state in range(states - 1)), "other")
+    structure = Structure(Schema((Variable("x", labels, catch_all="other"),)), Dag(("x",), {}))
     larger = [*records[:place], ("A", "z"), *records[place:]]
     first, second = (open_source(collated(native, r), structure, on_unknown=policy) for r in (records, larger))
     assert np.abs(first.counts([("x",)])["x",] - second.counts([("x",)])["x",]).sum() <= 1
@@ -241,3 +242,15 @@ def test_records_without_a_person_are_nobodys(native):
     table = pa.table({"who": [1.0, float("nan"), None, float("nan"), 2.0], "v": ["x", "y", "y", "y", "x"]})
     counts = open_source(native(table), structure, unit="who", on_unknown="drop").counts([("v",)])
     assert counts["v",].tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("states", [1, 10, 11, 101, 150])
+def test_domains_of_every_size(native, states):
+    labels = tuple(f"state {state}" for state in range(states))
+    table = pa.table(
+        {"x": [*labels, labels[0]], "n": [*range(states), 0], "f": [float(n) for n in [*range(states), 0]]}
+    )
+    variables = tuple(Variable(name, labels if name == "x" else tuple(map(str, range(states)))) for name in "xnf")
+    structure = Structure(Schema(variables), Dag(("x", "n", "f"), {}))
+    found = open_source(native(table), structure).counts([(name,) for name in "xnf"])
+    assert all(counts.tolist() == [2, *[1] * (states - 1)] for counts in found.values())

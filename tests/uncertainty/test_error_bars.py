@@ -10,6 +10,7 @@ from dpbn.errors import FormatError, QueryError
 from dpbn.release import from_dict, to_dict
 from dpbn.uncertainty.leaning import relevant
 from dpbn.uncertainty.reestimate import estimator_of
+from dpbn.uncertainty.replicates import _smoothed
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +208,16 @@ def test_widths_fall_with_the_number_of_rows():
         low, high = dpbn.Inference(release).query("a").interval()
         widths.append(float(high[0] - low[0]) * rows)
     assert widths[0] == pytest.approx(widths[1], rel=0.2)
+
+
+def test_a_row_below_the_noise_keeps_what_the_custodian_said_of_it():
+    """Whatever the sign of its noisy count: the rows that plausible networks are drawn from hardly move."""
+    schema = dpbn.Schema((dpbn.Variable("a", ("never", "always")), dpbn.Variable("b", ("x", "y"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("a", "b"), {"b": ("a",)}))
+    network = dpbn.BayesianNetwork(structure, {"a": np.array([0.0, 1.0]), "b": np.array([[0.9, 0.1], [0.4, 0.6]])})
+    data, prior = network.sample(2_000, seed=1), {"b": [[95.0, 5.0], [0.5, 0.5]]}
+    for seed in range(6):
+        release = dpbn.learn(
+            data, network, 0.5, method="uniform", prior=prior, noise=dpbn.InsecureNoise(seed), neighbors="replace"
+        )
+        np.testing.assert_allclose(_smoothed(release).cpt("b")[0], release.network.cpt("b")[0], atol=0.01)

@@ -138,7 +138,10 @@ class CsvReader:
         self._sizes = [os.path.getsize(file) for file in files]
         self._headers: list[str] = []
         with self._open(self._files[0], None) as stream:
-            self._headers = stream.schema.names
+            try:
+                self._headers = stream.schema.names
+            except UnicodeDecodeError as error:
+                raise _refused(self._files[0], error, "must have a header line in UTF-8") from None
         self._by_name = headers_by_name(self._headers)
         if len(self._headers) == 1 and any(mark in self._headers[0] for mark in ";\t|"):
             raise DataError(f"columns of {_shown(self._files[0])} must be separated by commas, got one column in all")

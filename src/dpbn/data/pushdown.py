@@ -13,6 +13,7 @@ the choice is a function of that unit's own records: not of the order of rows, t
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -29,6 +30,7 @@ from dpbn.matching import Matching
 
 GROUP_CELLS = 1 << 14  # a scan costs more than cells do: larger groups than in memory
 _UNIT, _PLACE, _RANK, _ROWS, _GROUP = "dpbn_unit", "dpbn_place", "dpbn_rank", "dpbn_rows", "dpbn_group"
+SIDE_BY_SIDE = 10  # values of a domain that a row is compared with one by one
 _TOGETHER = 16  # groups in one query of DuckDB, which has a column for every key of them
 
 try:
@@ -48,7 +50,7 @@ class PushdownSource:
         reading.check_columns(list(names))
         schema = frame.collect_schema()
         self._keys = [
-            _Key(f"dpbn_{position}", matching, names[matching.column], schema[names[matching.column]])
+            _Key(f"dpbn_{position}", matching, names[matching.column], schema[names[matching.column]], engine)
             for position, matching in enumerate(reading.matchings)
         ]
         columns = [key.expression().alias(key.alias) for key in self._keys]
@@ -149,8 +151,8 @@ def _opened(native: Any, engine: str) -> tuple[Any, dict[str, str]]:
 class _Key:
     """One variable inside the engine: an expression whose values are codes."""
 
-    def __init__(self, alias: str, matching: Matching, column: str, kind: Any):
-        self.alias, self.matching = alias, matching
+    def __init__(self, alias: str, matching: Matching, column: str, kind: Any, engine: str):
+        self.alias, self.matching, self._engine = alias, matching, engine
         self._column, self._kind = column, kind
         if not kind.is_numeric() and kind not in (nw.Boolean, nw.String, nw.Categorical, nw.Enum):
             raise wrong_type(matching, str(kind))
@@ -161,31 +163,38 @@ class _Key:
     def expression(self) -> Any:
         column = nw.col(self._column)
         if self._kind == nw.Boolean:
-            return _place(column, self.matching.booleans)
+            return _place(column, self.matching.booleans, self._engine)
         if not self._kind.is_numeric():
-            return _place(column if self._kind == nw.String else column.cast(nw.String), self.matching.texts)
+            text = column if self._kind == nw.String else column.cast(nw.String)
+            return _place(text, self.matching.texts, self._engine)
         if self._kind.is_integer() and self.matching.cuts is None:
             whole = {n: c for n, c in self.matching.numbers.items() if isinstance(n, int) and abs(n) < 2**63}
-            return _place(column, whole)
+            return _place(column, whole, self._engine)
         number = column.cast(nw.Float64)
         if self.matching.cuts is None:
-            return _place(number, self.matching.floats)
+            return _place(number, self.matching.floats, self._engine)
         known = ~column.is_null()
         if not self._kind.is_integer():
             known = known & ~number.is_nan()  # engines disagree on how NaN compares
         return nw.when(known).then(_interval(number, list(self.matching.cuts), 0))
 
 
-def _place(column: Any, codes: Mapping[Any, int]) -> Any:
-    """The code of the value that the column equals, null if none, by halving as in `_interval`."""
+def _place(column: Any, codes: Mapping[Any, int], engine: str) -> Any:
+    """The code of the first value that the column equals, null if none; of many values, the one among its like first.
+
+    Engines plan for longer than long expressions are. DuckDB can look into a list; a list of others minds collations,
+    or is none.
+    """
     if not codes:
         return nw.when(column.is_null() & ~column.is_null()).then(nw.lit(0))  # null everywhere
-    if len(codes) == 1:
-        ((value, code),) = codes.items()
-        return nw.when(column == nw.lit(value)).then(nw.lit(code))
-    values, middle = list(codes), len(codes) // 2
-    first, second = {v: codes[v] for v in values[:middle]}, {v: codes[v] for v in values[middle:]}
-    return nw.when(column.is_in(list(first))).then(_place(column, first)).otherwise(_place(column, second))
+    values, part = list(codes), math.isqrt(len(codes))
+    if engine == "duckdb" and len(values) > SIDE_BY_SIDE:
+        return column.replace_strict(values, list(codes.values()), default=None, return_dtype=nw.Int64)
+    if len(values) > SIDE_BY_SIDE**2:
+        parts = [{v: codes[v] for v in values[start : start + part]} for start in range(0, len(values), part)]
+        return nw.coalesce(*(nw.when(column.is_in(list(its))).then(_place(column, its, engine)) for its in parts))
+    found = [nw.when(column == nw.lit(value)).then(nw.lit(code)) for value, code in codes.items()]
+    return nw.coalesce(*found) if len(found) > 1 else found[0]
 
 
 def _interval(number: Any, cuts: Sequence[float], first: int) -> Any:

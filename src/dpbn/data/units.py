@@ -25,12 +25,12 @@ class UnitBound:
     def __init__(self, column: str, limit: int):
         self.column, self._limit = column, limit
         self._seen: dict[Any, int] = {}
-        self._kinds: set[str] = set()
+        self._kinds: set[type] = set()
 
     def keep(self, values: Any, rows: int) -> tuple[NDArray[np.bool_], int]:
         """Which of the next records to keep, and how many have no unit (those are not kept)."""
         numbers, ids = _factorized(values)
-        self._kinds.update("text" if isinstance(unit, (str, bytes)) else "other" for unit in ids)
+        self._kinds.update(next((kind for kind in (str, bytes) if isinstance(unit, kind)), object) for unit in ids)
         if len(self._kinds) > 1:
             raise DataError(f"the unit column {self.column!r} must hold values of one kind, got text and others mixed")
         present = numbers >= 0

@@ -54,29 +54,36 @@ class Differentiator:
 
     def joint(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Derivatives:
         """∂P(targets, evidence)/∂Θ."""
-        values, gradients, names, log = self._backward(targets, evidence)
-        scale = np.exp(log)
-        return Derivatives(names, values * scale, {node: table * scale for node, table in gradients.items()})
+        with np.errstate(over="ignore", invalid="ignore"):
+            values, gradients, names, log = self._backward(targets, evidence, divided=False)
+            scale = np.exp(log)
+            found = {node: table * scale for node, table in gradients.items()}
+        return _finite(Derivatives(names, values * scale, found))
 
     def query(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Derivatives:
         """∂P(targets | evidence)/∂Θ = (∂P(t, e) − P(t | e)·∂P(e)) / P(e), with P(e) = Σ_t P(t, e)."""
-        values, gradients, names, _ = self._backward(targets, evidence)
+        with np.errstate(over="ignore"):
+            values, gradients, names, _ = self._backward(targets, evidence, divided=True)
         total = values.sum()
         if not total > 0:
             raise impossible(self._model, self._model.vocabulary.findings(evidence))
         answer = values / total
         axes = tuple(range(values.ndim))
         found = {}
-        for node, table in gradients.items():
-            whole = table.sum(axis=axes)
-            weight = answer.reshape(answer.shape + (1,) * whole.ndim)
-            found[node] = (table - weight * whole) / total
-        return Derivatives(names, answer, found)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for node, table in gradients.items():
+                whole = table.sum(axis=axes)
+                weight = answer.reshape(answer.shape + (1,) * whole.ndim)
+                found[node] = (table - weight * whole) / total
+        return _finite(Derivatives(names, answer, found))
 
     def _backward(
-        self, targets: str | Iterable[str], evidence: Evidence | None
+        self, targets: str | Iterable[str], evidence: Evidence | None, *, divided: bool
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]], tuple[str, ...], float]:
-        """Scaled P(t, e), scaled derivatives, target names, and the log of the scale."""
+        """P(t, e), its derivatives, target names, and the log of the factor that likelihoods were divided by.
+
+        The first two may be divided by a factor of their own, the same for both: small numbers then stay apart.
+        """
         model, words = self._model, self._model.vocabulary
         findings = words.findings(evidence)
         asked = listed(targets)
@@ -96,13 +103,13 @@ class Differentiator:
         program = self._programs[key]
         trace = program.forward(tables)
         seed = np.eye(cells).reshape(cells, *sizes)
-        gradients = program.gradient(trace, seed, (extra, *variables))
+        gradients = program.gradient(trace, seed, (extra, *variables), divided=divided)
         found = {}
         for node, name in enumerate(words.nodes):
             found[name] = self._scatter(node, findings, gradients[node], cells).reshape(*sizes, *model.cpts[node].shape)
         names = tuple(words.nodes[v] for v in variables)
         value, scale = program.value(trace)
-        return value, found, names, float(scale) + findings.log_scale
+        return value if divided else value * np.exp(scale), found, names, findings.log_scale
 
     def _scatter(self, node: int, findings: Findings, gradient: NDArray[np.float64], cells: int) -> NDArray[np.float64]:
         """Derivatives of the whole CPT: zero outside the observed states."""
@@ -110,3 +117,10 @@ class Differentiator:
         whole = np.zeros((cells, *cpt.shape))
         whole[(slice(None), *(findings.hard.get(v, slice(None)) for v in scope))] = gradient
         return whole
+
+
+def _finite(found: Derivatives) -> Derivatives:
+    for node, table in found.by.items():
+        if not np.isfinite(table).all():
+            raise QueryError(f"derivatives must be numbers that a float can hold, got larger ones by {node!r}")
+    return found

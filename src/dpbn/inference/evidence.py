@@ -21,7 +21,7 @@ class Findings:
     """Evidence in numbers: observed states, and likelihood vectors for soft evidence."""
 
     hard: dict[int, int]
-    soft: dict[int, Array]  # the largest likelihood of each is 1
+    soft: dict[int, Array]  # the largest likelihood of each is 1, unless the smallest would be lost
     log_scale: float = 0.0  # of the factors that the likelihoods were divided by, for P(evidence)
 
     @property
@@ -76,9 +76,10 @@ class Vocabulary:
             if isinstance(value, str):
                 hard[variable] = self.code(variable, value)
             else:
-                soft[variable] = self._likelihood(variable, value)
-                if (peak := float(soft[variable].max())) > 0:
-                    soft[variable] = soft[variable] / peak
+                given = soft[variable] = self._likelihood(variable, value)
+                peak = float(given.max()) or 1.0
+                if np.array_equal(given / peak > 0, given > 0):  # no likelihood is lost by it
+                    soft[variable] = given / peak
                     log_scale += math.log(peak)
         return Findings(hard, soft, log_scale)
 

@@ -152,13 +152,13 @@ class Program:
             values.append(step(values[a]) if isinstance(step, Reduction) else step(values[a], values[b]))
         return values
 
-    def gradient(self, trace: Trace, seed: Array, seed_scope: Scope) -> list[Array]:
+    def gradient(self, trace: Trace, seed: Array, seed_scope: Scope, *, divided: bool = True) -> list[Array]:
         """Derivative by every input of Σ seed·value; axes of `seed` beyond `output` lead each derivative.
 
-        Derivatives come divided by the same factor as the value they belong to.
+        Derivatives come divided by the same factor as the value they belong to, or not at all.
         """
         if trace.logs:
-            scale = self.value(trace)[1]
+            scale = self.value(trace)[1] if divided else 0.0
             logs = log_gradient(self, trace.values, seed, seed_scope)
             return [self._unscaled(log, scale, slot) for slot, log in enumerate(logs)]
         extra = tuple(v for v in seed_scope if v not in self.output)

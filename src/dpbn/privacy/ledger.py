@@ -286,8 +286,8 @@ class Ledger:
             connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
-            self._local.connection, self._local.owner = connection, os.getpid()
             self._local.file = self._file()
+            self._local.connection, self._local.owner = connection, os.getpid()
         return self._local.connection
 
     def _file(self) -> tuple[int, int]:

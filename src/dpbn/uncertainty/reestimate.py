@@ -6,6 +6,7 @@ deterministic map from noisy values to CPTs that the learner applied, on a batch
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ from dpbn.measure import finest
 if TYPE_CHECKING:
     from dpbn.release import Release
 
-LARGEST_SHARE = 1e12  # of epsilon: more than leaves any noise
 Array = NDArray[np.float64]
 Tables = Sequence[NDArray[np.int64]]  # one per measurement of the release, in order; the replicate is the first axis
 
@@ -49,7 +49,7 @@ def _shares(release: Release, found: Any) -> dict[str, float]:
 
 
 def _share(found: Any) -> float:
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 < found <= LARGEST_SHARE:
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 < found <= sys.float_info.max:
         raise FormatError(f"a budget in a release must be a number above 0, got {found!r:.40}")
     return float(found)
 

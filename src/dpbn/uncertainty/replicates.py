@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 HALF = 0.5
-NEGLIGIBLE = 1e-3  # records: noise of more than twenty says more than this
+NEGLIGIBLE = 2e-3  # of that: noise of more than twenty records says more
 MOST_ROWS = 20_000  # more rows are not drawn: their counts are scaled up, and the deviations by the square root
 
 
@@ -85,10 +85,12 @@ def _smoothed(release: Release) -> BayesianNetwork:
     """The released network with up to half a record more in every cell, the less the more noise a cell has."""
     structure, cpts = release.structure, dict(release.network.cpts)
     for node, support in supports(structure, release.measurements).items():
-        more = HALF / (1.0 + support.cell_deviation**2)
-        if node not in release.public_nodes and more > NEGLIGIBLE:
-            rows = np.maximum(support.counts, 0.0)[..., None]
-            cpts[node] = (rows * cpts[node] + more) / (rows + more * cpts[node].shape[-1])
+        share = 1.0 / (1.0 + support.cell_deviation**2)
+        if node not in release.public_nodes and share > NEGLIGIBLE:
+            cpt = release.network.cpt(node)
+            said = np.broadcast_to(release.prior.get(node, 0.0), cpt.shape).sum(axis=-1)
+            rows = np.maximum(support.counts, 0.0) + said + (1.0 - share) * HALF * cpt.shape[-1]  # a row without any
+            cpts[node] = (rows[..., None] * cpt + share * HALF) / (rows[..., None] + share * HALF * cpt.shape[-1])
     return BayesianNetwork(structure, cpts)
 
 
