@@ -36,11 +36,11 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
 
 
 def probability(value: float) -> str:
-    """Three decimals; tiny and nearly certain values say so instead of 0 or 1."""
+    """Three decimals, as HTML; tiny and nearly certain values say so instead of 0 or 1."""
     if 0 < value < 0.0005:
-        return "<0.001"
+        return "&lt;0.001"
     if 0.9995 <= value < 1:
-        return ">0.999"
+        return "&gt;0.999"
     return f"{value:.3f}"
 
 

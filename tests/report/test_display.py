@@ -48,9 +48,13 @@ def test_hostile_labels_stay_text():
 
 def test_small_and_nearly_certain_values_are_not_rounded_away():
     assert probability(0.0) == "0.000"
-    assert probability(1e-6) == "<0.001"
-    assert probability(0.99999) == ">0.999"
+    assert probability(1e-6) == "&lt;0.001"
+    assert probability(0.99999) == "&gt;0.999"
     assert probability(1.0) == "1.000"
+    answer = dpbn.Inference(dpbn.load_network("asia")).query(["asia", "tub", "lung"])
+    assert 0 < answer.values.min() < 0.0005
+    shown = ET.fromstring(answer._repr_html_())
+    assert "<0.001" in {cell.text for cell in shown.iter("td")}
     assert 'width="55.0"' in bar_svg(0.5)
 
 
