@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbn.data import open_source
+from dpbn.data import files, open_source
 from dpbn.domain import Schema, Variable
 from dpbn.errors import DataError
 from dpbn.graph import Dag
@@ -161,6 +161,34 @@ def test_people_told_by_python_objects_in_polars(lazy):
 def test_objects_in_polars_match_value_by_value():
     frame = pl.DataFrame({"x": pl.Series(["a", 1, "b"], dtype=pl.Object), "y": [0.0] * 3})
     assert open_source(frame, STRUCTURE, on_unknown="drop").counts(SETS)["x",].tolist() == [1, 1, 0]
+
+
+def test_who_is_a_person_does_not_depend_on_who_else_is_there():
+    """To NumPy a whole number beyond 2^53 equals a float near it; where pandas met them depended on all others."""
+    generator = np.random.default_rng(0)
+    people = []
+    for start in generator.integers(2**52, 2**53, 120).tolist():
+        people += [
+            float(start << 7),
+            *(np.int64((start << 7) + step) for step in generator.permutation(range(1, 64))[:6]),
+        ]
+    for size in (785, 786, 787, 788, 789):
+        values = [*people[:size], 7]
+        frame = pd.DataFrame({"unit": objects(values), "x": "a", "y": 0.0})
+        assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [size + 1, 0, 0]
+    frame = pd.DataFrame({"unit": objects([(1, np.nan), (1, float("nan")), (2, np.nan)]), "x": "a", "y": 0.0})
+    assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [2, 0, 0]
+
+
+def test_people_told_by_times_of_a_nanosecond(tmp_path, monkeypatch):
+    """Python's times have none: people were told apart within a batch, and not from batch to batch."""
+    monkeypatch.setattr(files, "BATCH_ROWS", 4)
+    counts = []
+    for first in (1, 8001):
+        units = pa.array([first, 9001, 9002, 9003, 2, 3, 4, 5], pa.time64("ns"))
+        pq.write_table(pa.table({"unit": units, "x": ["a"] * 8, "y": [0.0] * 8}), tmp_path / "t.parquet")
+        counts.append(open_source(tmp_path / "t.parquet", STRUCTURE, unit="unit").counts(SETS))
+    assert distance(*counts) <= Sensitivity("replace").l1
 
 
 @pytest.mark.parametrize("file", [False, True])

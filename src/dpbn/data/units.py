@@ -49,18 +49,32 @@ class UnitBound:
 
 
 def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
-    """Dense numbers of the units (-1 if missing) and the units they stand for."""
+    """Dense numbers of the units (-1 if missing) and the units they stand for, all different as keys of a dictionary.
+
+    Units of one block are told apart as those of different blocks are: by hash and value, whoever else is there.
+    pandas compares objects of different hashes where they meet in its table, and to NumPy 2^53 + 1 is 2.0^53.
+    """
     if isinstance(values, Written):
         values = values.fields
+    found: dict[Any, int] = {}
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        objects = np.asarray(values, dtype=object)
+        known = zip(objects, pd.isna(objects), strict=True)
         try:
-            numbers, ids = pd.factorize(np.asarray(values, dtype=object))
-        except TypeError:  # not hashable
+            codes = [-1 if missing else found.setdefault(_key(unit), len(found)) for unit, missing in known]
+        except (TypeError, ValueError):  # not hashable, or an array
             raise DataError("a unit must be told by text or a whole number, got a value that cannot be told") from None
-        return numbers.astype(np.int64), list(ids)
+        return np.array(codes, dtype=np.int64), list(found)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    numbers, ids = _distinct(array)
+    codes = [found.setdefault(unit, len(found)) for unit in ids]  # Python's times have no nanoseconds
+    return np.array([*codes, -1], dtype=np.int64)[numbers], list(found)
+
+
+def _distinct(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
+    """As `_factorized`, but two of the units may be one to Python."""
     if pa.types.is_floating(array.type):
         numbers, ids = pd.factorize(array.to_numpy(zero_copy_only=False))
         return numbers.astype(np.int64), ids.tolist()
@@ -72,3 +86,12 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
     indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     ids = coded.dictionary
     return indices, ids.cast(pa.large_binary()).to_pylist() if is_text(ids.type) else ids.to_pylist()
+
+
+def _key(unit: Any) -> Any:
+    """A unit without NumPy around it; parts of it that are missing are all alike, which one NaN and another are not."""
+    if isinstance(unit, np.generic):
+        unit = unit.item()
+    if isinstance(unit, tuple):
+        return tuple(None if pd.isna(part) is True else _key(part) for part in unit)
+    return unit
