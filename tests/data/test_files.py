@@ -1,5 +1,6 @@
 """Files: how they are found, and that a broken one is refused without quoting it."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -65,6 +66,31 @@ def test_broken_csv_is_refused_without_quoting_it(tmp_path, text, message):
     with pytest.raises(DataError, match=message) as refused:
         count(path)
     assert "secret" not in str(refused.value) and refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("policy", ["error", "drop"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_an_open_quote_does_not_swallow_the_records_after_it(tmp_path, name, policy):
+    """Not even in a column that nobody asks for."""
+    path, rows = tmp_path / name, "yes,1,fine\n" * 5
+    write = gzip.compress if name.endswith("gz") else bytes
+    for text, header in ((f'{rows}yes,1,"secret\n{rows}', "x,n,note\n"), ('"yes\nno\n', "x\n")):
+        structure = STRUCTURE if "n" in header else Structure(Schema((Variable("x", ("yes", "no")),)), Dag(("x",), {}))
+        path.write_bytes(write(f"{header}{text}".encode()))
+        with pytest.raises(DataError, match="must close every quote") as refused:
+            open_source(path, structure, on_unknown=policy).counts([()])
+        assert "secret" not in str(refused.value)
+    for ending in ("", "\n", "\r\n", "\n\n"):
+        path.write_bytes(write(f'x,n,note\nyes,1,"two\nlines"\nno,20,5"{ending}'.encode()))
+        assert count(path) == ([1, 1, 0, 0], [1, 1])
+    path.write_bytes(write(b"x,n\n"))
+    assert count(path) == ([0, 0, 0, 0], [0, 0])
+
+
+def test_csv_files_of_one_folder_may_differ_in_other_columns(tmp_path):
+    (tmp_path / "a.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "b.csv").write_text('note,n,x\n"a\nb",20,no\n')
+    assert count(tmp_path) == ([1, 1, 0, 0], [1, 1])
 
 
 def test_csv_that_is_not_utf8(tmp_path):
