@@ -43,6 +43,8 @@ def test_a_value(variable, value, code):
         (Variable("v", ("=x", "x")), "'=x", 0),
         (Variable("v", ("=x", "x")), "'x", None),
         (Variable("v", HUGE), "0" + HUGE[0], 0),
+        (Variable("v", ("1", "1.0")), "1.0", 1),
+        (Variable("v", ("1", "1.0")), "1.00", None),
         (CUT, "1", 1),
         (CUT, "-inf", 0),
     ],

@@ -141,6 +141,16 @@ def test_what_one_record_holds_does_not_change_what_the_others_mean(variable):
         np.testing.assert_array_equal(mixed([first, second], variable), one + other, err_msg=f"{first!r} {second!r}")
 
 
+def test_a_number_that_two_labels_equal_is_unknown_like_other_odd_values(tmp_path):
+    """A refusal would tell of that one record, also where odd values are dropped."""
+    labels = Variable("x", ("1", "1.0", "a"))
+    assert mixed(["1", "1.0", "a", 1, 1.5], labels).tolist() == [1, 1, 1]
+    (tmp_path / "t.csv").write_text("x\n1\n1.0\na\n1.00\n")
+    structure = Structure(Schema((labels,)), Dag(("x",), {}))
+    counts = open_source(tmp_path / "t.csv", structure, on_unknown="drop").counts([("x",)])
+    assert counts["x",].tolist() == [1, 1, 1]
+
+
 def test_a_value_that_equals_another_is_not_taken_for_it():
     spans = Variable("x", ("1", "12"))
     month, year = np.timedelta64(12, "M"), np.timedelta64(1, "Y")

@@ -231,6 +231,13 @@ def test_people_whom_the_engine_calls_equal_are_two(native):
     assert source.counts([("x",)])["x",].tolist() == [3, 3]
 
 
+def test_a_column_that_is_there_twice_is_refused(native):
+    table = native(pa.table({"x": ["a"], "z": ["b"]}))
+    table = table.toDF("x", "x") if hasattr(table, "toDF") else table.project("x, z AS x")
+    with pytest.raises(DataError, match="each column once"):
+        open_source(table, Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {})))
+
+
 @pytest.mark.parametrize("whole", ["struct", "list"])
 def test_people_of_several_parts_whom_the_engine_calls_equal_are_two(native, whole):
     structure = Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {}))

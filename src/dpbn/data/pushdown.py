@@ -49,7 +49,7 @@ class PushdownSource:
     def __init__(self, native: Any, engine: str, reading: Reading, progress: Progress | None = None):
         self._engine, self._reading, self._progress = engine, reading, progress
         frame, names = _opened(native, engine)
-        reading.check_columns(list(names))
+        reading.check_columns(list(native.columns))
         schema = frame.collect_schema()
         self._keys = [
             _Key(f"dpbn_{position}", matching, names[matching.column], schema[names[matching.column]], engine)
