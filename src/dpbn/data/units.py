@@ -49,17 +49,17 @@ class UnitBound:
 
 
 def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
-    """Dense numbers of the units (-1 if missing) and the units they stand for, all different as keys of a dictionary.
+    """Dense numbers of the units (-1 if missing) and the units they stand for.
 
-    Units of one block are told apart as those of different blocks are: by hash and value, whoever else is there.
-    pandas compares objects of different hashes where they meet in its table, and to NumPy 2^53 + 1 is 2.0^53.
+    Who is one person must not depend on who else is there, in this block or before. So objects are told apart by hash
+    and value: pandas compares those of other hashes too where they meet in its table, and to NumPy 2^53 + 1 is 2.0^53.
     """
     if isinstance(values, Written):
         values = values.fields
-    found: dict[Any, int] = {}
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         objects = np.asarray(values, dtype=object)
         known = zip(objects, pd.isna(objects), strict=True)
+        found: dict[Any, int] = {}
         try:
             codes = [-1 if missing else found.setdefault(_key(unit), len(found)) for unit, missing in known]
         except (TypeError, ValueError):  # not hashable, or an array
@@ -68,13 +68,6 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    numbers, ids = _distinct(array)
-    codes = [found.setdefault(unit, len(found)) for unit in ids]  # Python's times have no nanoseconds
-    return np.array([*codes, -1], dtype=np.int64)[numbers], list(found)
-
-
-def _distinct(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
-    """As `_factorized`, but two of the units may be one to Python."""
     if pa.types.is_floating(array.type):
         numbers, ids = pd.factorize(array.to_numpy(zero_copy_only=False))
         return numbers.astype(np.int64), ids.tolist()
@@ -84,8 +77,22 @@ def _distinct(array: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
         kind = plain_type(array.type)
         raise DataError(f"a unit must be told by text or a whole number, got a column of type {kind}") from None
     indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    ids = coded.dictionary
-    return indices, ids.cast(pa.large_binary()).to_pylist() if is_text(ids.type) else ids.to_pylist()
+    return indices, _told_apart(coded.dictionary).to_pylist()
+
+
+def _told_apart(ids: pa.Array) -> pa.Array:
+    """Units of a type whose values Python tells apart as well.
+
+    Its times have no nanoseconds, and in a zone two hours of an autumn night are one.
+    """
+    kind = ids.type
+    if is_text(kind):
+        return ids.cast(pa.large_binary())
+    if pa.types.is_time(kind):
+        return ids.cast(pa.time64("ns")).cast(pa.int64())
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return ids.cast(pa.timestamp(kind.unit, "UTC"))
+    return ids
 
 
 def _key(unit: Any) -> Any:
