@@ -132,6 +132,16 @@ def test_nothing_there(tmp_path, path):
         count(str(tmp_path / path))
 
 
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_file_of_two_names_is_not_counted_twice(tmp_path, link):
+    (tmp_path / "may.csv").write_text("x,n\nyes,1\n")
+    link(tmp_path / "may.csv", tmp_path / "latest.csv")
+    for path in (tmp_path, tmp_path / "*.csv"):
+        with pytest.raises(InputError, match="every file once, got 2 names of 1 files"):
+            count(str(path))
+    assert count(tmp_path / "latest.csv") == ([1, 0, 0, 0], [1, 0])
+
+
 def test_mixed_or_unknown_kinds(tmp_path):
     (tmp_path / "a.csv").write_text("x,n\n")
     (tmp_path / "b.parquet").write_bytes(b"")

@@ -48,6 +48,9 @@ def _files(path: str) -> list[str]:
         files = [path] if Path(path).is_file() else []
     if not files:
         raise InputError(f"data must be an existing file, folder or glob of Parquet or CSV files, got {path!r}")
+    distinct = {(stat.st_dev, stat.st_ino) for stat in map(os.stat, files)}
+    if len(distinct) < len(files):  # through a link every record would count twice
+        raise InputError(f"data must have every file once, got {len(files)} names of {len(distinct)} files in {path!r}")
     return files
 
 
