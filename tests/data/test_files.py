@@ -142,6 +142,20 @@ def test_a_file_of_two_names_is_not_counted_twice(tmp_path, link):
     assert count(tmp_path / "latest.csv") == ([1, 0, 0, 0], [1, 0])
 
 
+@pytest.mark.parametrize("log", ["_delta_log/00000.json", ".hoodie/hoodie.properties", "metadata/v1.metadata.json"])
+def test_old_versions_of_a_table_are_not_counted_beside_the_present_one(tmp_path, log):
+    """A record that was changed is in two files of such a table."""
+    for part in ("data/k=1/old", "data/k=2/new"):
+        (tmp_path / part).parent.mkdir(parents=True)
+        pq.write_table(pa.table({"x": ["yes"], "n": [1]}), tmp_path / f"{part}.parquet")
+    assert count(tmp_path)[0] == [2, 0, 0, 0]
+    (tmp_path / log).parent.mkdir()
+    (tmp_path / log).write_text("{}")
+    for path in (tmp_path, tmp_path / "data", tmp_path / "data" / "*" / "*.parquet"):
+        with pytest.raises(InputError, match="an engine that knows which of them count"):
+            count(str(path))
+
+
 def test_mixed_or_unknown_kinds(tmp_path):
     (tmp_path / "a.csv").write_text("x,n\n")
     (tmp_path / "b.parquet").write_bytes(b"")

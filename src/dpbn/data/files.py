@@ -51,7 +51,23 @@ def _files(path: str) -> list[str]:
     distinct = {(stat.st_dev, stat.st_ino) for stat in map(os.stat, files)}
     if len(distinct) < len(files):  # through a link every record would count twice
         raise InputError(f"data must have every file once, got {len(files)} names of {len(distinct)} files in {path!r}")
+    if len(files) > 1 and _keeps_versions(files):
+        raise InputError(
+            f"files of a Delta Lake, Hudi or Iceberg table must be read by an engine that knows which of them count, "
+            f"got {path!r}: pass a DuckDB or Spark table"
+        )
     return files
+
+
+def _keeps_versions(files: Sequence[str]) -> bool:
+    """Whether the files belong to a table that keeps what was changed or deleted: a record may be in several."""
+    folders = {folder for file in files for folder in Path(file).absolute().parents}
+    return any(
+        (folder / "_delta_log").exists()
+        or (folder / ".hoodie").exists()
+        or any((folder / "metadata").glob("*.metadata.json"))
+        for folder in folders
+    )
 
 
 class ParquetReader:
