@@ -132,6 +132,17 @@ def test_nothing_there(tmp_path, path):
         count(str(tmp_path / path))
 
 
+def test_copies_in_folders_set_aside_are_not_counted(tmp_path):
+    """Jupyter and Spark leave them."""
+    for folder in (".", ".ipynb_checkpoints", "_temporary/0", "_k=1"):
+        (tmp_path / "rows" / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "rows" / folder / "may.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "rows" / "_may.csv").write_text("x,n\nyes,1\n")
+    assert count(tmp_path / "rows") == ([2, 0, 0, 0], [2, 0])
+    (tmp_path / "rows").rename(tmp_path / "_rows")
+    assert count(tmp_path / "_rows") == ([2, 0, 0, 0], [2, 0])
+
+
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 def test_a_file_of_two_names_is_not_counted_twice(tmp_path, link):
     (tmp_path / "may.csv").write_text("x,n\nyes,1\n")

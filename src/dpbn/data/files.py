@@ -43,7 +43,7 @@ def _files(path: str) -> list[str]:
         files = sorted(glob.glob(path, recursive=True))
     elif Path(path).is_dir():
         found = (file for file in Path(path).rglob("*") if file.name.lower().endswith((*_PARQUET, *_CSV)))
-        files = sorted(str(file) for file in found if not file.name.startswith(("_", ".")))
+        files = sorted(str(file) for file in found if not _set_aside(file.relative_to(path)))
     else:
         files = [path] if Path(path).is_file() else []
     if not files:
@@ -57,6 +57,11 @@ def _files(path: str) -> list[str]:
             f"got {path!r}: pass a DuckDB or Spark table"
         )
     return files
+
+
+def _set_aside(file: Path) -> bool:
+    """Whether a file, or a folder on the way to it, is hidden from readers: copies of editors, unfinished writes."""
+    return any(part.startswith(("_", ".")) and "=" not in part for part in file.parts)
 
 
 def _keeps_versions(files: Sequence[str]) -> bool:
