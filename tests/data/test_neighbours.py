@@ -186,8 +186,10 @@ def test_who_is_a_person_does_not_depend_on_who_else_is_there():
         values = [*people[:size], 7]
         frame = pd.DataFrame({"unit": objects(values), "x": "a", "y": 0.0})
         assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [size + 1, 0, 0]
-    frame = pd.DataFrame({"unit": objects([(1, np.nan), (1, float("nan")), (2, np.nan)]), "x": "a", "y": 0.0})
-    assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [2, 0, 0]
+    day = [np.datetime64("2020-01-01", "ns"), np.datetime64("2020-01-01"), pd.Timestamp("2020-01-01")]
+    for two in ([(1, np.nan), (1, float("nan")), (2, np.nan)], [*day, datetime.datetime(2020, 1, 1), day[0] + 1]):
+        frame = pd.DataFrame({"unit": objects(two), "x": "a", "y": 0.0})
+        assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [2, 0, 0]
 
 
 NIGHT = 1603585800  # 2020-10-25 02:30 in Paris, for the first time

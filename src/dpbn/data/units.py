@@ -97,6 +97,8 @@ def _told_apart(ids: pa.Array) -> pa.Array:
 
 def _key(unit: Any) -> Any:
     """A unit without NumPy around it; parts of it that are missing are all alike, which one NaN and another are not."""
+    if isinstance(unit, np.datetime64):
+        return pd.Timestamp(unit)
     if isinstance(unit, np.generic):
         unit = unit.item()
     if isinstance(unit, tuple):
