@@ -22,6 +22,7 @@ LABELS, CUT = ("1.0", "02", "true", "'x"), Variable("v", ("1", "0"), cut_points=
         (Variable("v", LABELS), np.True_, 2),
         (Variable("v", LABELS), np.False_, None),
         (Variable("v", LABELS), "1", None),
+        (Variable("v", LABELS), np.complex64(1), None),
         (Variable("v", HUGE), int(HUGE[0]), 0),
         (Variable("v", HUGE), float(HUGE[0]), 1),
         (CUT, "1", 0),

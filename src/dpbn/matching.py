@@ -99,7 +99,7 @@ class Matching:
             return self.booleans.get(bool(value))
         if isinstance(value, str):
             return self.texts.get(value)
-        if isinstance(value, (np.timedelta64, np.datetime64, np.ndarray)):  # NumPy would make numbers of them
+        if isinstance(value, (np.timedelta64, np.datetime64, np.complexfloating, np.ndarray)):  # to NumPy, floats
             return None
         try:
             number = int(value) if isinstance(value, (int, np.integer)) else _as_float(value)

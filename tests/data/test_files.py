@@ -153,6 +153,13 @@ def test_a_file_of_two_names_is_not_counted_twice(tmp_path, link):
     assert count(tmp_path / "latest.csv") == ([1, 0, 0, 0], [1, 0])
 
 
+def test_a_file_and_its_compressed_copy_are_not_both_counted(tmp_path):
+    (tmp_path / "may.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "may.csv.gz").write_bytes(gzip.compress((tmp_path / "may.csv").read_bytes()))
+    with pytest.raises(InputError, match=r"with and without \.gz"):
+        count(str(tmp_path))
+
+
 @pytest.mark.parametrize("log", ["_delta_log/00000.json", ".hoodie/hoodie.properties", "metadata/v1.metadata.json"])
 def test_old_versions_of_a_table_are_not_counted_beside_the_present_one(tmp_path, log):
     """A record that was changed is in two files of such a table."""

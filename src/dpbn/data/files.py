@@ -51,6 +51,8 @@ def _files(path: str) -> list[str]:
     distinct = {(stat.st_dev, stat.st_ino) for stat in map(os.stat, files)}
     if len(distinct) < len(files):  # through a link every record would count twice
         raise InputError(f"data must have every file once, got {len(files)} names of {len(distinct)} files in {path!r}")
+    if len({file.lower().removesuffix(".gz") for file in files}) < len(files):
+        raise InputError(f"data must have every file once, got one with and without .gz in {path!r}")
     if len(files) > 1 and _keeps_versions(files):
         raise InputError(
             f"files of a Delta Lake, Hudi or Iceberg table must be read by an engine that knows which of them count, "
