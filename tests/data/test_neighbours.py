@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dpbn.data import files, open_source
 from dpbn.domain import Schema, Variable
-from dpbn.errors import DataError
+from dpbn.errors import DataError, InputError
 from dpbn.graph import Dag
 from dpbn.network import Structure
 from dpbn.privacy.guarantee import Sensitivity
@@ -166,6 +166,29 @@ def test_people_told_by_python_objects_in_polars(lazy):
     frame = pl.DataFrame({"unit": pl.Series(people, dtype=pl.Object), "x": ["a"] * 21, "y": [0.0] * 21})
     source = open_source(frame.lazy() if lazy else frame, STRUCTURE, unit="unit", max_contributions=2)
     assert source.counts(SETS)["x",].tolist() == [3, 0, 0]
+
+
+def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_are_bounded(tmp_path):
+    """Whose rows come first would follow the threads, and everybody's rows."""
+    frame = pl.DataFrame({"unit": [1, 1, 2], "x": ["a", "b", "c"], "y": [0.0] * 3})
+    frame.write_parquet(tmp_path / "t.parquet")
+    lazy, kinds = frame.lazy(), pl.LazyFrame({"x": ["a", "b", "c"], "z": [1, 2, 3]})
+    loose = {
+        "JOIN": [lazy.join(kinds, on="x"), lazy.join(kinds, on="x", how="left").filter(pl.col("z") > 0)],
+        "AGGREGATE": [lazy.group_by("x", "unit").agg(pl.col("y").first())],
+        "UNIQUE": [lazy.unique("unit")],
+        "SORT": [lazy.sort("y").with_columns(z=1)],
+        "OPAQUE_PYTHON": [lazy.map_batches(lambda some: some)],
+    }
+    for step, queries in loose.items():
+        for query in queries:
+            with pytest.raises(InputError, match=rf"got {step}: collect\(\) it first"):
+                open_source(query, STRUCTURE, unit="unit")
+            assert open_source(query, STRUCTURE).counts(SETS)[()] > 0
+            assert open_source(query.collect(), STRUCTURE, unit="unit").counts(SETS)["x",].sum() == 2
+    stored = pl.scan_parquet(tmp_path / "t.parquet").rename({"y": "SORT"}).rename({"SORT": "y"})
+    for query in (stored.filter(pl.col("x") != "d"), pl.concat([stored, stored]).drop_nulls().with_columns(z=1)):
+        assert open_source(query, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [1, 0, 1]
 
 
 def test_objects_in_polars_match_value_by_value():
