@@ -16,7 +16,8 @@ from dpbn.errors import BudgetError, InputError, PrivacyError
 from dpbn.formats import load_structure
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
-from dpbn.measure import AT_ONCE, Curator, total_loss
+from dpbn.measure import Curator
+from dpbn.measurement import AT_ONCE, total_loss
 from dpbn.network import BayesianNetwork, Structure, check_cells, checked_cpt
 from dpbn.privacy import accounting
 from dpbn.privacy.chain import exact_amount

@@ -18,20 +18,15 @@ from numpy.typing import NDArray
 from dpbn.errors import PrivacyError
 from dpbn.measurement import (
     AT_ONCE,
-    MECHANISMS,
     Joint,
     Ladder,
     Measurement,
-    Moments,
     Names,
     Request,
     Sampling,
     Table,
     Together,
-    check_draws,
-    finest,
     total_loss,
-    variance_apart,
     with_noise,
 )
 from dpbn.privacy import accounting, blocks, gradual, joint
@@ -39,27 +34,6 @@ from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import LARGEST_COUNT, Noise, check_rate
 
-__all__ = [
-    "AT_ONCE",
-    "MECHANISMS",
-    "CountSource",
-    "Curator",
-    "Gradual",
-    "Joint",
-    "Ladder",
-    "Measurement",
-    "Moments",
-    "Names",
-    "Request",
-    "Sampling",
-    "Table",
-    "Together",
-    "check_draws",
-    "finest",
-    "total_loss",
-    "variance_apart",
-    "with_noise",
-]
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 

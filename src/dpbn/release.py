@@ -22,7 +22,7 @@ from dpbn.claim import check_claim
 from dpbn.errors import DpbnError, FormatError, InputError
 from dpbn.files import json_fault, read_text, write_atomically
 from dpbn.formats import load_network, project_json
-from dpbn.measure import MECHANISMS, Measurement, Sampling, Together
+from dpbn.measurement import MECHANISMS, Measurement, Sampling, Together
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.blocks import common_names
 from dpbn.privacy.guarantee import Guarantee, Neighbors

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.measure import Measurement, finest
+from dpbn.measurement import Measurement, finest
 from dpbn.network import Structure
 from dpbn.privacy.blocks import common_names
 

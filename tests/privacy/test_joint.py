@@ -17,7 +17,8 @@ from dpbn.domain import Schema, Variable
 from dpbn.errors import DpbnError, FormatError, PrivacyError
 from dpbn.graph import Dag
 from dpbn.learners.optimized import allocation
-from dpbn.measure import Curator, Joint, Measurement, Request, Sampling, Together, total_loss
+from dpbn.measure import Curator
+from dpbn.measurement import Joint, Measurement, Request, Sampling, Together, total_loss
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy import blocks, joint
 from dpbn.privacy import opendp_bridge as bridge

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.learners.strategy import holders_of
-from dpbn.measure import Moments, Names
+from dpbn.measurement import Moments, Names
 
 Array = NDArray[np.float64]
 

@@ -46,7 +46,7 @@ from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
 from dpbn.learners.stein import Rows, per_repetition, probed
 from dpbn.learners.strategy import holders_of
 from dpbn.learners.twins import shared
-from dpbn.measure import Measurement, Moments, Names
+from dpbn.measurement import Measurement, Moments, Names
 from dpbn.network import Structure
 
 Array = NDArray[np.float64]

@@ -35,7 +35,7 @@ from dpbn.learners.strategy import (
     of_their_own,
     table_costs,
 )
-from dpbn.measure import Names
+from dpbn.measurement import Names
 from dpbn.network import MAX_TOTAL_CELLS, Structure
 from dpbn.privacy.joint import LARGEST_WORK
 

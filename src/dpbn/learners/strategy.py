@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dpbn.measure import Names
+from dpbn.measurement import Names
 from dpbn.network import MAX_TABLE_AXES, Structure
 
 Key = TypeVar("Key")

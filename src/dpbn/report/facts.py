@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.measure import Measurement
+from dpbn.measurement import Measurement
 from dpbn.release import Release, structure_hash
 from dpbn.statement import points, summary
 from dpbn.support import Support, supports

@@ -21,7 +21,8 @@ from dpbn.inference import Inference
 from dpbn.inference.queries import answer_or_uniform
 from dpbn.learners.learned import Learned
 from dpbn.learners.registry import learner_of, takes_workload
-from dpbn.measure import Curator, Measurement
+from dpbn.measure import Curator
+from dpbn.measurement import Measurement
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise

@@ -17,7 +17,7 @@ from dpbn.errors import FormatError, InputError
 from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.icml2020 import weighted_mean
 from dpbn.learners.procedure1 import node_tables, parameters_from
-from dpbn.measure import finest
+from dpbn.measurement import finest
 
 if TYPE_CHECKING:
     from dpbn.release import Release
