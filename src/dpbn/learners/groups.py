@@ -15,9 +15,8 @@ Tables merge before it is known which of them are drawn together, so less merged
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,6 +30,7 @@ from dpbn.learners.strategy import (
     LARGEST_MERGED,
     family_weights,
     holders_of,
+    join_greedily,
     merged,
     of_their_own,
     table_costs,
@@ -160,9 +160,7 @@ def _zero_sum_variance(size: int) -> float:
 
 
 def _joined(schema: Schema, costs: Mapping[frozenset[str], float]) -> list[Group]:
-    """Greedy: while some pair of groups gains by a common draw, join the pair with the largest relative gain."""
-    groups: dict[int, Group] = {index: (names,) for index, names in enumerate(sorted(costs, key=sorted))}
-    holders = holders_of({index: frozenset().union(*group) for index, group in groups.items()})
+    """Groups formed where a common draw pays, first of tables with a name in common."""
     roots: dict[Group, float] = {}
 
     def root(group: Group) -> float:
@@ -177,36 +175,14 @@ def _joined(schema: Schema, costs: Mapping[frozenset[str], float]) -> list[Group
             roots[group] = math.inf if alone else math.sqrt(math.fsum(costs[names] / part for names, part in parts))
         return roots[group]
 
-    queue: list[tuple[float, int, int]] = []
+    def gain(one: Group, other: Group) -> float:
+        return 1.0 - root(one + other) / (root(one) + root(other))
 
-    def consider(i: int, j: int) -> None:
-        gain = 1.0 - root(groups[i] + groups[j]) / (root(groups[i]) + root(groups[j]))
-        if gain > 0:
-            heapq.heappush(queue, (-gain, min(i, j), max(i, j)))
-
-    def near(index: int, everywhere: bool) -> set[int]:
-        found = set(groups) if everywhere else {k for names in groups[index] for name in names for k in holders[name]}
-        return found - {index}
-
-    fresh = itertools.count(len(groups))
-    for everywhere in (False, True):
-        if everywhere and len(groups) > ALL_PAIRS:
-            break
-        for i in groups:
-            for j in near(i, everywhere):
-                if i < j:
-                    consider(i, j)
-        while queue:
-            _, i, j = heapq.heappop(queue)
-            if i not in groups or j not in groups:
-                continue
-            new = next(fresh)
-            groups[new] = groups.pop(i) + groups.pop(j)
-            for name in frozenset().union(*groups[new]):
-                holders[name] = (holders[name] - {i, j}) | {new}
-            for other in sorted(near(new, everywhere)):
-                consider(new, other)
-    return list(groups.values())
+    alone: list[Group] = [(names,) for names in sorted(costs, key=sorted)]
+    groups = join_greedily(alone, gain, operator.add, lambda group: frozenset().union(*group))
+    if len(groups) > ALL_PAIRS:
+        return groups
+    return join_greedily(groups, gain, operator.add, lambda group: ("any",))  # all have that in common
 
 
 def _block_sizes(schema: Schema, group: Group) -> tuple[int, ...]:
