@@ -37,7 +37,7 @@ from dpbn.learners.strategy import (
 )
 from dpbn.measurement import Names
 from dpbn.network import MAX_TOTAL_CELLS, Structure
-from dpbn.privacy.joint import LARGEST_WORK
+from dpbn.privacy import joint
 
 Array = NDArray[np.float64]
 Group = tuple[frozenset[str], ...]
@@ -50,7 +50,7 @@ MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the
 CROWDED = 0.15
 LESS_MERGED = (0.5, 0.6)  # powers at which fewer tables merge, tried as well: tables drawn together cost less apart
 BETTER = 0.985  # and taken where that lowers the predicted sum of errors to less than this part
-LARGEST_RANK = 120  # of the noise drawn together in one block
+LARGEST_PLANNED_RANK = 120  # of the noise of a block: less than the largest that can be drawn, joint.LARGEST_RANK
 LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together gains little and takes long
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
@@ -122,7 +122,7 @@ def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
     largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / (LEAST * epsilon)
     # families, what merging may add to each, and a table for every node: no choice has more cells to count
     cells = sum(structure.cells(node) + LARGEST_MERGED + structure.schema[node].size for node in structure.nodes)
-    return largest * LARGEST_GROUP <= LARGEST_WORK and cells <= MAX_TOTAL_CELLS
+    return largest * LARGEST_GROUP <= joint.LARGEST_WORK and cells <= MAX_TOTAL_CELLS
 
 
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:
@@ -140,8 +140,8 @@ def equivalents(sizes: tuple[int, ...]) -> tuple[float, ...]:
     """
     if len(sizes) == 1:
         return (1.0,)
-    rank = 1 + sum(size - 1 for size in sizes)
-    square = (rank + 1.0) * (rank + 2.0)
+    dimensions = joint.rank(sizes)
+    square = (dimensions + 1.0) * (dimensions + 2.0)
     total = square / (3.0 + 0.45 * sum(max(size - 2, 0) for size in sizes))
     return tuple(math.sqrt(2.0 / (square * _zero_sum_variance(size) + total / size**2)) for size in sizes)
 
@@ -168,7 +168,7 @@ def _joined(schema: Schema, costs: Mapping[frozenset[str], float]) -> list[Group
             sizes = _block_sizes(schema, group)
             alone = len(group) > 1 and (
                 max(sizes) > LARGEST_BLOCK
-                or sum(sizes) - len(sizes) >= LARGEST_RANK
+                or joint.rank(sizes) > LARGEST_PLANNED_RANK
                 or sum(schema.cells(names) for names in group) > LARGEST_GROUP
             )
             parts = zip(group, equivalents(sizes), strict=True)
@@ -205,9 +205,9 @@ def _root_groups(
     result = []
     for part in (len(order), len(order) * 3 // 4, len(order) // 2, len(order) // 4):
         chunks: list[Group] = []
-        rank = LARGEST_RANK
+        rank = LARGEST_PLANNED_RANK
         for node in order[:part]:
-            if rank + schema[node].size > LARGEST_RANK:
+            if rank + schema[node].size > LARGEST_PLANNED_RANK:
                 chunks.append(())
                 rank = 1
             chunks[-1] += (frozenset([node]),)
