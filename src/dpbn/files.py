@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any, NoReturn
 
 from dpbn.errors import FormatError, InputError
 
@@ -93,9 +94,31 @@ _JSON_FAULTS = {
 }
 
 
-def json_fault(error: json.JSONDecodeError) -> str:
-    """What is wrong with a text that is not JSON, in plain words."""
-    return _JSON_FAULTS.get(error.msg, error.msg)
+def parse_json(text: str, requirement: str, *, source: str = "") -> Any:
+    """JSON text as plain values, strictly: no key twice, no NaN. Other text is refused in words after `requirement`."""
+
+    def refusal(reason: str, line: int = 0, column: int = 0) -> FormatError:
+        return FormatError(f"{requirement}{reason}", source=source, line=line, column=column)
+
+    def constant(name: str) -> NoReturn:
+        raise refusal(f" with finite numbers, got {name}")
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            raise refusal(" with each key of an object once, got one twice")
+        return made
+
+    try:
+        return json.loads(text, parse_constant=constant, object_pairs_hook=distinct)
+    except json.JSONDecodeError as error:
+        raise refusal(f": {_JSON_FAULTS.get(error.msg, error.msg)}", error.lineno, error.colno) from None
+    except RecursionError:
+        raise refusal(" that is nested less deeply") from None
+    except FormatError:
+        raise
+    except ValueError as error:  # an integer of thousands of digits
+        raise refusal(f" with ordinary numbers, got: {error}") from None
 
 
 def read_text(path: str | Path) -> str:

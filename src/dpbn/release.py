@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
 from dpbn.errors import DpbnError, FormatError, InputError
-from dpbn.files import json_fault, read_text, write_atomically
+from dpbn.files import parse_json, read_text, write_atomically
 from dpbn.formats import load_network, project_json
 from dpbn.measurement import MECHANISMS, Measurement, Sampling, Together
 from dpbn.network import BayesianNetwork, Structure
@@ -290,26 +290,12 @@ def _dump(document: Any) -> str:
 
 def load_release(path: str | Path) -> Release:
     """Read a release written by `Release.save`; anything else is refused."""
+    requirement = "a release must be a JSON file as `dpbn learn` writes it"
     try:
         text = read_text(path)
     except FormatError:
-        raise FormatError("a release must be a JSON file as `dpbn learn` writes it", source=str(path)) from None
-    try:
-        document = json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        reason = f"a release must be a JSON file as `dpbn learn` writes it: {json_fault(error)}"
-        raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None
-    except RecursionError:
-        raise FormatError("a release file must not nest this deep", source=str(path)) from None
-    except ValueError as error:  # an integer of thousands of digits
-        if isinstance(error, DpbnError):
-            raise
-        raise FormatError(f"a release file must be JSON, got: {error}", source=str(path)) from None
-    return from_dict(document)
-
-
-def _no_constant(name: str) -> float:
-    raise FormatError(f"numbers of a release must be finite, got {name}")
+        raise FormatError(requirement, source=str(path)) from None
+    return from_dict(parse_json(text, requirement, source=str(path)))
 
 
 def load_model(source: str | Path) -> Release | BayesianNetwork:

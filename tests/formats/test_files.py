@@ -135,7 +135,7 @@ def test_lines_may_end_in_carriage_returns_alone(tmp_path, extension):
 def test_a_file_that_is_no_json_is_told_in_plain_words(tmp_path):
     for text, words in (("", "expected a value"), ('{"a" 1}', "expected ':'"), ("{1}", "a name in double quotes")):
         (tmp_path / "x.json").write_text(text)
-        with pytest.raises(FormatError, match=f"x.json:1:.*not JSON: .*{words}"):
+        with pytest.raises(FormatError, match=f"x.json:1:.*must be JSON: .*{words}"):
             dpbn.load_network(tmp_path / "x.json")
 
 

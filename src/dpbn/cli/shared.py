@@ -227,20 +227,11 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     if path is None:
         return None
     from dpbn.errors import FormatError
-    from dpbn.files import json_fault, read_text
+    from dpbn.files import parse_json, read_text
 
-    try:
-        document = json.loads(read_text(Path(path)))
-    except json.JSONDecodeError as error:
-        raise FormatError(
-            f"{subject} must be JSON: {json_fault(error)}", source=path, line=error.lineno, column=error.colno
-        ) from None
-    except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
-        if isinstance(error, FormatError):
-            raise
-        raise FormatError(f"{subject} must be JSON, got: {error}", source=path) from None
+    document = parse_json(read_text(path), f"{subject} must be JSON", source=path)
     if not isinstance(document, dict):
-        raise FormatError(f"{subject} must be a JSON object", source=path)
+        raise FormatError(f"{subject} must be a JSON object, got {type(document).__name__}", source=path)
     return document
 
 
