@@ -16,7 +16,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
     path = Path(path)
     data = content.encode() if isinstance(content, str) else content
     if not path.parent.is_dir():
-        raise InputError(f"the folder of {str(path)!r} must exist")
+        raise InputError(f"the folder of {str(path)!r} must exist, got none")
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except (OSError, ValueError) as error:
@@ -55,9 +55,9 @@ def check_replaceable(path: str | Path, *, by_release: bool = False) -> None:
     except OSError as error:
         raise _unwritable(path, error) from None
     if start.startswith(b"SQLite format 3"):
-        raise InputError(f"{str(path)!r} must not be a ledger: choose another name")
+        raise InputError(f"{str(path)!r} must not be a ledger, got one: choose another name")
     if not by_release and b'"dpbn-release"' in start:
-        raise InputError(f"{str(path)!r} must not be a release, which cannot be made again: choose another name")
+        raise InputError(f"{str(path)!r} must not be a release (none can be made again), got one: choose another name")
 
 
 def check_writable(path: str | Path, size: int = 0) -> None:
@@ -114,7 +114,7 @@ def parse_json(text: str, requirement: str, *, source: str = "") -> Any:
     except json.JSONDecodeError as error:
         raise refusal(f": {_JSON_FAULTS.get(error.msg, error.msg)}", error.lineno, error.colno) from None
     except RecursionError:
-        raise refusal(" that is nested less deeply") from None
+        raise refusal(", got lists or objects nested too deeply") from None
     except FormatError:
         raise
     except ValueError as error:  # an integer of thousands of digits

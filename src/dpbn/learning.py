@@ -146,9 +146,9 @@ def _charged_budget(ledger: Ledger | None, dataset: str | None, asked: Budget, p
     if ledger is not None and not hasattr(ledger, "charge"):
         raise InputError(f"ledger must be a dpbn.Ledger, got {type(ledger).__name__}")
     if ledger is None or dataset is None:
-        raise InputError("ledger and dataset must be given together")
+        raise InputError("ledger and dataset must be given together, got one of them")
     if not private:
-        raise PrivacyError("a ledger is for private releases only, got method 'exact' or insecure noise")
+        raise PrivacyError("a ledger must be charged for private releases only, got method 'exact' or insecure noise")
     epsilon, delta = exact_amount("epsilon", asked.epsilon), exact_amount("delta", asked.delta, zero=True)
     left = ledger.remaining(dataset)  # looked up before the table is read; the charge itself decides
     if epsilon > left.epsilon or delta > left.delta:

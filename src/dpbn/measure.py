@@ -150,8 +150,9 @@ class Curator:
                 loss = bridge.laplace_epsilon(ladder.scales[0], self._sensitivity.l1)
                 mark = f"{call}/{index}"
                 blank.append(Measurement(ladder.names, _NOTHING, "laplace", ladder.scales[0], loss, stage, None, mark))
-            if len({ladder.names for ladder in ladders}) != len(ladders):
-                raise PrivacyError("names of the ladders of one gradual release must be distinct")
+            asked = [ladder.names for ladder in ladders]
+            if len(set(asked)) != len(asked):
+                raise PrivacyError(f"tables of one gradual release must be distinct, got {asked}")
             self._commit(blank)
             hidden = {}
             for ladder in ladders:

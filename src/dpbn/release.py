@@ -223,7 +223,8 @@ def _measurement(structure: Structure, entry: Any) -> Measurement:
     values = np.array(entry["values"])
     if values.dtype.kind != "i" or values.shape != structure.schema.shape(names):
         raise FormatError(
-            f"values of the measurement of {names} must be integers of shape {structure.schema.shape(names)}"
+            f"values of the measurement of {names} must be integers of shape {structure.schema.shape(names)}, "
+            f"got {values.dtype} of shape {values.shape}"
         )
     sampling = entry["sampling"]
     if sampling is not None:

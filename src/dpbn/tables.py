@@ -55,7 +55,7 @@ def read_table(path: str | Path) -> pandas.DataFrame:
     except DpbnError:
         raise
     except (ValueError, OSError) as error:
-        raise FormatError(f"must be a readable table: {_reason(error)}", source=str(path)) from None
+        raise FormatError(f"a table must be readable: {_reason(error)}", source=str(path)) from None
     raise InputError(f"a table must end in .csv or .parquet, got {path.name!r}")
 
 

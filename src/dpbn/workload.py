@@ -74,6 +74,7 @@ def read_workload(path: str | Path, structure: Structure) -> Workload:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
         raise FormatError(
-            'a workload must be a list of {"variables": [...], "evidence": {...}} and nothing else', source=str(path)
+            'a workload must be a list of {"variables": [...], "evidence": {...}} and nothing else, got another form',
+            source=str(path),
         ) from None
     return checked_workload(structure, queries)

@@ -110,7 +110,7 @@ def inspect(
     if schema_from:
         _write_schema(schema_from, output, overwrite, as_json)
     elif not source:
-        raise click.UsageError("inspect must be given a SOURCE or --schema-from")
+        raise click.UsageError("inspect must be given a SOURCE or --schema-from, got neither")
     elif node:
         _show_node(source, node, as_json)
     else:

@@ -211,7 +211,7 @@ def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:
     from dpbn.privacy.ledger import Ledger
 
     if (path is None) != (dataset is None):
-        raise click.UsageError("--ledger and --dataset must be given together")
+        raise click.UsageError("--ledger and --dataset must be given together, got one of them")
     if path is None:
         return None
     if not Path(path).exists():

@@ -245,7 +245,7 @@ def check_output(path: str, *inputs: str | None, overwrite: bool, by_release: bo
 
     place = Path(path)
     if any(given is not None and _same(place, Path(given)) for given in inputs):
-        raise InputError(f"{path!r} must not be a file that the command reads: choose another name")
+        raise InputError(f"{path!r} must not be a file that the command reads, got one: choose another name")
     check_replaceable(place, by_release=by_release)
     if place.is_file() and not overwrite:
         raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")

@@ -254,5 +254,5 @@ def _network_of(guess: Any, structure: Structure) -> BayesianNetwork | None:
         return None
     network = guess if isinstance(guess, BayesianNetwork) else getattr(guess, "network", None)
     if not isinstance(network, BayesianNetwork) or network.structure != structure:
-        raise InputError("guess must be a network or a release over the same structure")
+        raise InputError(f"guess must be a network or a release over the same structure, got {type(guess).__name__}")
     return network
