@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dpbn.domain import Schema
 
 MOST_ROWS = 200  # of a printed answer
+MOST_NAMED = 4  # weak rows
 
 
 @click.command()
@@ -93,10 +94,10 @@ def _intervals(answer: Any, level: float) -> dict[str, Any]:
         return {}
 
 
-def _warn_of_weak_rows(weak: list[Any], most: int = 4) -> None:
+def _warn_of_weak_rows(weak: list[Any]) -> None:
     if weak:
-        named = [f"{row} {row.weight:.1%}" for row in weak[:most]]
-        left = [f"and {len(weak) - most} more"] if len(weak) > most else []
+        named = [f"{row} {row.weight:.1%}" for row in weak[:MOST_NAMED]]
+        left = [f"and {len(weak) - MOST_NAMED} more"] if len(weak) > MOST_NAMED else []
         click.echo(
             "note: behind this answer are rows with too few records to be learned well (how probable each is, given "
             f"the evidence): {'; '.join(named + left)}",

@@ -76,7 +76,7 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table on the terminal, where only long cells are broken; as wide as it needs when piped, without colours."""
     from rich import box
     from rich.console import Console
@@ -85,7 +85,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
 
     from dpbn.statement import visible
 
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD)
     cells = [[visible(str(cell)) for cell in row] for row in rows]
     for place, column in enumerate(columns):
         short = all(len(row[place]) <= SHORT_CELL for row in cells)
