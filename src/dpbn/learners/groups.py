@@ -30,6 +30,7 @@ from dpbn.learners.strategy import (
     LARGEST_MERGED,
     family_weights,
     holders_of,
+    in_order,
     join_greedily,
     merged,
     of_their_own,
@@ -92,7 +93,7 @@ def plan_groups(
     choices = [groups, *([*groups, *roots] for roots in _root_groups(structure, groups, wanted))]
     _, chosen, shares = min((_shared(schema, some, wanted, signal) for some in choices), key=lambda plan: plan[0])
     ordered = sorted(
-        (tuple(sorted(_in_order(schema, names) for names in group)), share)
+        (tuple(sorted(in_order(schema, names) for names in group)), share)
         for group, share in zip(chosen, shares.tolist(), strict=True)
     )
     return Grouping(tuple(group for group, _ in ordered), tuple(share for _, share in ordered))
@@ -283,7 +284,3 @@ def _at_least(parts: Array, least: Array) -> Array:
         if not low.any():
             return np.where(free, parts * scale, least)
         free &= ~low
-
-
-def _in_order(schema: Schema, names: Iterable[str]) -> Names:
-    return tuple(sorted(names, key=schema.position))

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from dpbn.domain import Schema
 from dpbn.measurement import Names
 from dpbn.network import MAX_TABLE_AXES, Structure
 
@@ -62,7 +63,7 @@ def plan_tables(
     matters, families = family_weights(structure, public, weights)
     costs = table_costs(structure, merged(structure, families, power, MERGE), families)
     costs |= of_their_own(structure, costs, matters)
-    tables = sorted(tuple(sorted(names, key=schema.position)) for names in costs)
+    tables = sorted(in_order(schema, names) for names in costs)
     parts = [costs[frozenset(names)] ** power for names in tables]
     whole = math.fsum(parts)
     return Strategy(
@@ -112,6 +113,11 @@ def of_their_own(
 
 def _counted(cells: int) -> int:
     return min(cells, LARGE)
+
+
+def in_order(schema: Schema, names: Iterable[str]) -> Names:
+    """`names` in the order of the schema."""
+    return tuple(sorted(names, key=schema.position))
 
 
 def holders_of(tables: Mapping[Key, Iterable[str]]) -> dict[str, set[Key]]:
