@@ -125,20 +125,13 @@ def structure_hash(structure: Structure) -> str:
 
 def to_dict(release: Release) -> dict[str, Any]:
     """The release as plain JSON values."""
-    guarantee = release.guarantee
     return {
         "format": FORMAT,
         "version": VERSION,
         "library": release.library,
         "private": release.private,
         "method": release.method,
-        "guarantee": {
-            "epsilon": guarantee.epsilon if math.isfinite(guarantee.epsilon) else None,
-            "delta": guarantee.delta,
-            "neighbors": str(guarantee.neighbors),
-            "unit": guarantee.unit,
-            "max_contributions": guarantee.max_contributions,
-        },
+        "guarantee": release.guarantee.to_dict(),
         "on_unknown": release.on_unknown,
         "allocation": dict(release.allocation),
         "options": dict(release.options),

@@ -19,6 +19,7 @@ from dpbn.cli.shared import (
     print_json,
     print_table,
     soft_option,
+    tell_written,
     working,
 )
 
@@ -200,10 +201,7 @@ def predict(
             for i, state in enumerate(states):
                 columns |= {f"{state} low": low[:, i], f"{state} high": high[:, i]}
         write_table(columns, output)
-    if as_json:
-        print_json({"output": output, "rows": len(values)})
-    else:
-        click.echo(f"wrote {output}: {len(values)} rows")
+    tell_written(output, as_json, len(values))
 
 
 def _check_columns(columns: list[str], target: str, schema: Schema) -> None:

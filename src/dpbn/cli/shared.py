@@ -76,6 +76,13 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
+def tell_written(output: str, as_json: bool, rows: int | None = None) -> None:
+    if as_json:
+        print_json({"output": output} | ({} if rows is None else {"rows": rows}))
+    else:
+        click.echo(f"wrote {output}" + ("" if rows is None else f": {rows} rows"))
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table on the terminal, where only long cells are broken; as wide as it needs when piped, without colours."""
     from rich import box
