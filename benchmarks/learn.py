@@ -28,7 +28,7 @@ from unittest import mock
 import numpy as np
 
 from dpbn import BayesianNetwork, Inference, load_network
-from dpbn.evaluate.baselines import experiment_curator
+from dpbn.evaluate.baselines.common import experiment_curator
 from dpbn.evaluate.experiments import Grid, run
 from dpbn.evaluate.measures import Reference
 from dpbn.evaluate.metrics import query_error

@@ -173,10 +173,9 @@ def plan(
     `guess` (a BayesianNetwork or an earlier release) makes the forecast sharper; without it typical CPTs are drawn.
     """
     structure = load_structure(structure)
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise InputError(f"rows must be a whole number >= 1, got {rows!r}")
-    if isinstance(simulations, bool) or not isinstance(simulations, int) or simulations < 1:
-        raise InputError(f"simulations must be a whole number >= 1, got {simulations!r}")
+    for name, count in (("rows", rows), ("simulations", simulations)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InputError(f"{name} must be a whole number >= 1, got {count!r}")
     Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
     queries = checked_workload(structure, workload or ())
