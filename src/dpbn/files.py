@@ -101,12 +101,12 @@ def parse_json(text: str, requirement: str, *, source: str = "") -> Any:
         return FormatError(f"{requirement}{reason}", source=source, line=line, column=column)
 
     def constant(name: str) -> NoReturn:
-        raise refusal(f" with finite numbers, got {name}")
+        raise refusal(f", with finite numbers, got {name}")
 
     def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) != len(pairs):
-            raise refusal(" with each key of an object once, got one twice")
+            raise refusal(", with each key of an object once, got one twice")
         return made
 
     try:
@@ -118,7 +118,7 @@ def parse_json(text: str, requirement: str, *, source: str = "") -> Any:
     except FormatError:
         raise
     except ValueError as error:  # an integer of thousands of digits
-        raise refusal(f" with ordinary numbers, got: {error}") from None
+        raise refusal(f", with ordinary numbers, got: {error}") from None
 
 
 def read_text(path: str | Path) -> str:

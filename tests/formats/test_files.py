@@ -139,6 +139,22 @@ def test_a_file_that_is_no_json_is_told_in_plain_words(tmp_path):
             dpbn.load_network(tmp_path / "x.json")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"format": "dpbn-release", "format": "dpbn-network"}', "each key of an object once"),
+        ('{"version": NaN}', "finite numbers, got NaN"),
+        ('{"version": ' + "9" * 10_000 + "}", "ordinary numbers"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+@pytest.mark.parametrize("load", [dpbn.load_network, dpbn.load_release])
+def test_json_is_read_strictly(tmp_path, load, text, words):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(FormatError, match=f"x.json: .*must be .*{words}"):
+        load(tmp_path / "x.json")
+
+
 def test_a_structure_without_probabilities_is_told_in_plain_words(tmp_path):
     text = "network n {} variable a { type discrete [2] { x, y }; } probability ( a ) { }"
     (tmp_path / "s.bif").write_text(text)
