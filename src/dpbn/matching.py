@@ -129,6 +129,15 @@ class Matching:
         return None
 
 
+def is_number(text: str) -> bool:
+    """Whether Python reads `text` as a number (which takes in "1_000", "inf" and "nan": `Matching` is stricter)."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def unguarded(text: str) -> str:
     """A label or column name of a CSV file, without the apostrophe that keeps a spreadsheet from running it."""
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_STARTS) else text

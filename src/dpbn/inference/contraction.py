@@ -51,6 +51,7 @@ class Contraction:
 
         self.cells = cells(shared) * cells(left) * cells(right)
         inner = cells(left) * cells(right) * cells(summed)
+        self._swapped = False
         if not summed:
             self._mode = "multiply"
             scope = _ordered((*a, *right) if cells(a) >= cells(b) else (*b, *left))
@@ -79,20 +80,16 @@ class Contraction:
         self.scope = scope
 
     def __call__(self, a: Array, b: Array) -> Array:
-        if self._mode == "matrix product":
-            if self._swapped:
-                a, b = b, a
-            if self._sum_a:
-                a = np.add.reduce(a, axis=self._sum_a)
-            if self._sum_b:
-                b = np.add.reduce(b, axis=self._sum_b)
-            (axes_a, shape_a), (axes_b, shape_b) = self._a, self._b
-            product = np.matmul(a.transpose(axes_a).reshape(shape_a), b.transpose(axes_b).reshape(shape_b))
-            return product.reshape(self._shape)
+        if self._swapped:
+            a, b = b, a
         if self._sum_a:
             a = np.add.reduce(a, axis=self._sum_a)
         if self._sum_b:
             b = np.add.reduce(b, axis=self._sum_b)
+        if self._mode == "matrix product":
+            (axes_a, shape_a), (axes_b, shape_b) = self._a, self._b
+            product = np.matmul(a.transpose(axes_a).reshape(shape_a), b.transpose(axes_b).reshape(shape_b))
+            return product.reshape(self._shape)
         (axes_a, index_a), (axes_b, index_b) = self._a, self._b
         product = np.multiply(a.transpose(axes_a)[index_a], b.transpose(axes_b)[index_b], order="C")
         return np.add.reduce(product, axis=self._summed) if self._summed else product
