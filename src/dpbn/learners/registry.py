@@ -24,7 +24,7 @@ _COMMON = ("structure", "curator", "prior", "public_cpts", "workload")
 def learner_of(method: str, options: Mapping[str, Any], delta: float, workload: Any) -> Callable[..., Learned]:
     """The learner called `method`, with its own `options` (and the workload, if it takes one) filled in."""
     if method == "exact":
-        raise InputError("method must be another to be forecast or to take options, got 'exact': it has no noise")
+        raise InputError("options and forecasts must be of a method with noise, got method 'exact'")
     if method not in LEARNERS:
         known_methods = sorted([*LEARNERS, "exact"])
         raise InputError(f"method must be one of {known_methods}, got {method!r}{did_you_mean(method, known_methods)}")
