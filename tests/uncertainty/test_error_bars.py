@@ -184,6 +184,16 @@ def test_a_release_file_that_was_edited_is_refused(method, edit):
         dpbn.Inference(from_dict(document)).query(["dysp"]).interval()
 
 
+@pytest.mark.parametrize("method", ["uniform", "icml2020", "optimized"])
+def test_a_release_file_without_the_tables_it_was_made_from_is_refused(asia, method):
+    document = to_dict(release_of(asia, method=method))
+    tables = document["measurements"]
+    for kept in (tables[:1], [m for m in tables if "dysp" not in m["names"]], tables[-1:]):
+        release = from_dict({**document, "measurements": kept})
+        with pytest.raises(FormatError, match=f"a release by {method} must hold"):
+            dpbn.Inference(release).query(["dysp"]).interval()
+
+
 def rare(share):
     structure = dpbn.Structure(dpbn.Schema((dpbn.Variable("a", ("rare", "usual")),)), dpbn.Dag(("a",), {}))
     return dpbn.BayesianNetwork(structure, {"a": np.array([share, 1 - share])})
