@@ -10,7 +10,9 @@ from dpbn.domain import Schema, Variable
 
 
 @pytest.mark.parametrize("name", ["numpy", "numba"])
-@pytest.mark.parametrize("sizes", [(2, 3, 4, 2), (1, 255, 2), (256, 200), (300, 300), (300, 300, 2), (65_536,), (70_000, 2)])
+@pytest.mark.parametrize(
+    "sizes", [(2, 3, 4, 2), (1, 255, 2), (256, 200), (300, 300), (300, 300, 2), (65_536,), (70_000, 2)]
+)
 def test_kernels_count_alike(name, sizes, monkeypatch):
     if name == "numba":
         pytest.importorskip("numba")
