@@ -9,9 +9,9 @@ import dpbn
 from dpbn.errors import FormatError, QueryError
 from dpbn.release import from_dict, to_dict
 from dpbn.uncertainty.error_bars import WIDENING, Bars
-from dpbn.uncertainty.leaning import Leaning, WeakRow, leanings, relevant
+from dpbn.uncertainty.leaning import Leaning, WeakRow, leanings, relevant, weak_rows_behind
 from dpbn.uncertainty.reestimate import estimator_of
-from dpbn.uncertainty.replicates import _smoothed
+from dpbn.uncertainty.replicates import _smoothed, replicate
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,18 @@ def release_of(asia, epsilon=1.0, method="optimized", seed=1, **options):
     return dpbn.learn(data, network, epsilon=epsilon, method=method, noise=dpbn.InsecureNoise(seed), **options)
 
 
-@pytest.mark.parametrize("method", ["optimized", "uniform", "icml2020"])
-def test_the_estimator_of_a_release_gives_its_network_back(asia, method):
-    release = release_of(asia, method=method, prior=0.5)
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("optimized", {}),
+        ("optimized", {"stage_one": 0.3}),
+        ("optimized", {"public_cpts": {"smoke": [0.1, 0.9], "tub": [[0.3, 0.7], [0.6, 0.4]]}}),
+        ("uniform", {}),
+        ("icml2020", {}),
+    ],
+)
+def test_the_estimator_of_a_release_gives_its_network_back(asia, method, options):
+    release = release_of(asia, method=method, prior=0.5, **options)
     cpts = estimator_of(release)([m.values[None] for m in release.measurements])
     for node in release.network.nodes:
         np.testing.assert_allclose(cpts[node][0], release.network.cpt(node), atol=1e-9)
@@ -87,7 +96,7 @@ def test_every_way_to_ask_has_the_same_bars_in_every_part(asia):
 
 
 def test_an_interval_is_a_normal_one_with_its_privacy_part_widened():
-    bars = Bars(*map(np.array, ([0.5, 0.99], [0.05, 0.05], [0.04, 0.04], [0.03, 0.03])))
+    bars = Bars(np.array([0.5, 0.99, 0.01]), *(np.full(3, deviation) for deviation in (0.05, 0.04, 0.03)))
     for part, square in (
         ("total", 0.05**2 + (WIDENING**2 - 1) * 0.04**2),
         ("privacy", (WIDENING * 0.04) ** 2),
@@ -95,7 +104,7 @@ def test_an_interval_is_a_normal_one_with_its_privacy_part_widened():
     ):
         low, high = bars.interval(0.9, part)
         assert high[0] - 0.5 == pytest.approx(0.5 - low[0]) == pytest.approx(1.6448536 * square**0.5)
-        assert high[1] == 1.0 and (bars.interval(0.9999999, part)[0] >= 0).all()
+        assert high[1] == 1.0 and low[2] == 0.0
 
 
 def test_what_every_posterior_leans_on_is_what_its_own_question_leans_on():
@@ -118,6 +127,28 @@ def test_what_every_posterior_leans_on_is_what_its_own_question_leans_on():
                 if given
                 else row.weight == 1
             )
+
+
+def test_rows_that_carry_less_than_asked_for_are_left_out():
+    network = dpbn.load_network("child")
+    release = dpbn.learn(network.sample(2_000, seed=5), network, epsilon=0.1, noise=dpbn.InsecureNoise(1))
+    ask = dpbn.Inference(release)
+    every = weak_rows_behind(ask, release, ["LungParench"], {}, least=0.0)
+    for least in (0.0, 0.05, 0.2):
+        found = weak_rows_behind(ask, release, ["LungParench"], {}, least=least)
+        assert found == [row for row in every if row.weight >= least]
+    assert 0 < len(found) < len(every)
+
+
+def test_evidence_that_some_plausible_networks_call_impossible_has_error_bars():
+    schema = dpbn.Schema((dpbn.Variable("a", ("rare", "usual")), dpbn.Variable("b", ("x", "y"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("a", "b"), {"b": ("a",)}))
+    network = dpbn.BayesianNetwork(structure, {"a": np.array([0.004, 0.996]), "b": np.array([[0.9, 0.1], [0.4, 0.6]])})
+    release = dpbn.learn(network.sample(500, seed=1), network, 1.0, method="uniform", noise=dpbn.InsecureNoise(2))
+    ask = dpbn.Inference(release)
+    assert (replicate(release).total["a"][:, 0] == 0).any()
+    bars = ask.intervals({"a": "rare"})["b"]
+    assert all(np.isfinite(part).all() for part in (bars.total, bars.privacy, bars.sampling))
 
 
 def test_the_share_is_that_of_the_node_whose_weak_rows_weigh_most():
