@@ -23,7 +23,7 @@ from dpbn.privacy import accounting
 from dpbn.privacy.chain import exact_amount
 from dpbn.privacy.guarantee import Budget, Guarantee, Sensitivity
 from dpbn.privacy.noise import Noise, SecureNoise
-from dpbn.release import Release, structure_hash
+from dpbn.release import LARGEST_PRIOR, Release, structure_hash
 from dpbn.version import __version__
 from dpbn.workload import checked_workload
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dpbn.privacy.ledger import Ledger
 
 Array = NDArray[np.float64]
-LARGEST_PRIOR = 1e100  # sums of more would leave the range of floats
 
 
 def learn(

@@ -29,6 +29,7 @@ from dpbn.privacy.guarantee import Guarantee, Neighbors
 from dpbn.support import supports
 
 FORMAT, VERSION = "dpbn-release", 1
+LARGEST_PRIOR = 1e100  # sums of more would leave the range of floats
 
 
 class Allocation(dict[str, float]):
@@ -181,7 +182,7 @@ def from_dict(document: Any) -> Release:
             method=_text(document["method"]),
             measurements=tuple(_measurement(network.structure, entry) for entry in document["measurements"]),
             on_unknown=_text(document["on_unknown"]),
-            prior={_node(network, node): value for node, value in document["prior"].items()},
+            prior={_node(network, node): _prior(network, node, value) for node, value in document["prior"].items()},
             public_nodes=tuple(_node(network, node) for node in document["public_nodes"]),
             options=dict(document["options"]),
             details=dict(document["details"]),
@@ -276,6 +277,14 @@ def _boolean(value: Any) -> bool:
 def _node(network: BayesianNetwork, name: str) -> str:
     network.structure.schema.position(name)
     return name
+
+
+def _prior(network: BayesianNetwork, node: str, value: Any) -> Any:
+    """Pseudo-counts as `learn` writes them: error bars add them to counts."""
+    alpha, shape = np.array(value), network.structure.shape(node)
+    if alpha.dtype.kind not in "if" or alpha.shape != shape or not ((alpha >= 0) & (alpha <= LARGEST_PRIOR)).all():
+        raise FormatError(f"prior of {node!r} must be an array of shape {shape} of numbers in 0..{LARGEST_PRIOR:g}")
+    return value
 
 
 def _dump(document: Any) -> str:

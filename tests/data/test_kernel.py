@@ -10,7 +10,9 @@ from dpbn.domain import Schema, Variable
 
 
 @pytest.mark.parametrize("name", ["numpy", "numba"])
-@pytest.mark.parametrize("sizes", [(2, 3, 4, 2), (1, 255, 2), (256, 200), (300, 300, 2), (65_536,), (70_000, 2)])
+@pytest.mark.parametrize(
+    "sizes", [(2, 3, 4, 2), (1, 255, 2), (256, 200), (300, 300), (300, 300, 2), (65_536,), (70_000, 2)]
+)
 def test_kernels_count_alike(name, sizes, monkeypatch):
     if name == "numba":
         pytest.importorskip("numba")
@@ -55,6 +57,22 @@ def test_numba_takes_over_when_rows_are_many(monkeypatch):
     for _ in range(3):
         tally.add(np.zeros((1, 3), dtype=np.uint8))
     assert len(used) == 2 and tally.supersets[0].tolist() == [9, 0]
+
+
+@pytest.mark.parametrize("rows", [2**14 - 1, 2**14, 2**14 + 1, 50_001])
+def test_records_beyond_the_first_block_of_the_compiled_kernel_are_counted_once(rows):
+    pytest.importorskip("numba")
+    from dpbn.data.kernel_numba import _BLOCK_ROWS, count_numba
+
+    assert _BLOCK_ROWS == 2**14
+    schema = Schema((Variable("x", tuple("abc")), Variable("y", tuple("abcde"))))
+    codes = np.random.default_rng(4).integers(0, [[3], [5]], (2, rows)).astype(np.uint8)
+    groups = pack(schema, [("x", "y")])
+    columns = [[schema.position(name) for name in group.names] for group in groups]
+    (found,) = count_numba(codes, groups, columns)
+    first, second = columns[0]
+    wanted = np.bincount(codes[first].astype(int) * schema.shape(groups[0].names)[1] + codes[second], minlength=15)
+    assert found.tolist() == wanted.tolist()
 
 
 def test_compiled_translation_agrees_with_numpy():

@@ -17,6 +17,7 @@ from dpbn.graph import Dag
 from dpbn.learners import groups as groups_module
 from dpbn.learners.groups import equivalents, plan_groups, saturating_shares
 from dpbn.learners.optimized import learn_optimized
+from dpbn.learners.strategy import LARGEST_MERGED, plan_tables
 from dpbn.measure import Curator
 from dpbn.measurement import total_loss
 from dpbn.network import MAX_TABLE_AXES, Structure, check_cells
@@ -224,6 +225,35 @@ def test_no_group_has_more_dimensions_than_can_be_drawn(parents, signal):
     for group in plan_groups(structure, signal).groups:
         blocks = schema.cells(common_names(group))
         check_joint([schema.cells(table) // blocks for table in group], 1.0, blocks)
+
+
+@pytest.mark.parametrize("l1", [1, 2, 7])
+def test_where_noise_may_be_drawn_together_it_can_be_at_the_least_share(l1):
+    """A group for every node and one for every root: else a release would fail after its charge."""
+    structure = load_network("alarm").structure
+    least = groups_module.LEAST / (2 * len(structure.nodes))
+    allowed = [epsilon for epsilon in np.geomspace(1e-6, 10, 300) if groups_module.can_draw(structure, epsilon, l1)]
+    assert 10 < len(allowed) < 290
+    check_joint([2, 2], l1 / (least * min(allowed)), groups_module.LARGEST_GROUP // 4)
+
+
+def test_no_group_has_more_cells_than_were_allowed_for():
+    """Two children of a root of many states: a common draw would gain, but takes too long."""
+    schema = Schema((Variable("r", tuple(map(str, range(600)))), *(Variable(n, tuple("0123456789")) for n in "ab")))
+    structure = Structure(schema, Dag(("r", "a", "b"), {"a": ("r",), "b": ("r",)}))
+    for signal in (1e3, 1e6):
+        groups = plan_groups(structure, signal).groups
+        assert all(sum(map(schema.cells, group)) <= groups_module.LARGEST_GROUP for group in groups if len(group) > 1)
+
+
+def test_no_tables_merge_to_more_cells_than_were_allowed_for():
+    """Two children of the same two parents: one table of both would gain, but is larger than `can_draw` answers for."""
+    states = {"b": 40, "c": 40, "a": 2, "d": 2}
+    schema = Schema(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in states.items()))
+    structure = Structure(schema, Dag(tuple(states), {"a": ("b", "c"), "d": ("b", "c")}))
+    assert schema.cells(states) > LARGEST_MERGED > 2 * 40 * 40
+    tables = [*plan_tables(structure).tables, *(t for group in plan_groups(structure, 1e4).groups for t in group)]
+    assert max(map(schema.cells, tables)) <= LARGEST_MERGED
 
 
 def test_a_table_that_hardly_matters_still_gets_its_least_share():

@@ -5,6 +5,7 @@ import pytest
 
 from dpbn import Dag, Inference, Schema, Structure, Variable, load_network
 from dpbn.learners import estimate as estimate_module
+from dpbn.learners import refinement
 from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.refinement import LEAST, ModelMargins, contradicts, expected_counts, over_states, resolution
@@ -28,6 +29,18 @@ def test_model_margins_are_the_networks_joint_probabilities(name):
         assert margin[1].sum() == pytest.approx(1.0)
 
 
+def test_networks_of_a_batch_keep_their_margins_in_chunks_of_any_size(monkeypatch):
+    structure = load_network("asia").structure
+    generator = np.random.default_rng(0)
+    cpts = {n: generator.dirichlet(np.ones(2), size=(5, *structure.shape(n)[:-1])) for n in structure.nodes}
+    margins = ModelMargins(structure, [("asia", "lung"), ("dysp",)])
+    whole = margins(cpts)
+    for networks in (1, 2, 4):
+        monkeypatch.setattr(refinement, "CHUNK_CELLS", networks * margins.largest)
+        for table, same in zip(margins(cpts), whole, strict=True):
+            assert table == pytest.approx(same, abs=1e-12)
+
+
 def test_a_step_believes_the_value_without_noise_and_the_model_without_signal():
     expected = np.array([[10.0, 200.0, 5.0]])
     value = np.array([[12.0, 150.0, -400.0]])
@@ -45,10 +58,19 @@ def test_a_table_contradicts_the_network_only_beyond_its_noise():
     assert contradicts(expected, wrong + noise, 200.0).mean() > 0.95
 
 
+def test_more_cells_contradict_by_less():
+    """Every cell is off by root 1.5 of what is to be expected: no wonder in a few cells, one in many."""
+    for side, wonder in ((6, False), (50, True)):
+        expected = np.full((3, side, side), 50.0)
+        signs = 1.0 - 2.0 * (np.indices((side, side)).sum(axis=0) % 2)
+        assert (contradicts(expected, expected + signs * (1.5 * 250.0) ** 0.5, 200.0) == wonder).all()
+
+
 def test_pseudo_counts_are_even_where_cells_are_resolved_and_like_the_margin_where_not():
     expected = np.full((2, 5, 3), 40.0)
     assert resolution(expected, 0.0) == pytest.approx(1.0)
     assert resolution(expected, 120.0) == pytest.approx(0.25)
+    assert resolution(np.array([[90.0, 10.0]]), 10.0) == pytest.approx(0.86)  # 0.9 for nine records of ten, else 0.5
     family = np.broadcast_to([6.0, 3.0, 1.0], (3, 4, 2, 3))
     spread = over_states(family, np.array([1.0, 0.0, 0.5]))
     assert spread.shape == (3, 1, 1, 3)

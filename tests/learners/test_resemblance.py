@@ -68,6 +68,21 @@ def test_rows_with_many_records_stay():
     assert resembling(rows) == pytest.approx(rows.probabilities, abs=1e-3)
 
 
+def test_the_step_is_one_number_per_node_along_the_move_of_what_was_measured():
+    alike = rows_of(np.broadcast_to([0.7, 0.3], (4, 4, 4, 2)), np.full((4, 4, 4), 100.0), 5)
+    black = np.indices((4, 4, 4)).sum(axis=0) % 2 == 0
+    unlike = rows_of(np.where(black[..., None], [0.9, 0.1], [0.1, 0.9]), np.full((4, 4, 4), 50.0), 5, seed=1)
+    cpts, steps = {"alike": alike, "unlike": unlike}, {}
+    for node, found in blended(cpts).items():
+        rows = cpts[node]
+        move = resembling(rows)[:5] - rows.probabilities[:5]
+        moved = found - rows.probabilities[:5]
+        steps[node] = (moved * move).sum(axis=(1, 2, 3, 4)) / np.square(move).sum(axis=(1, 2, 3, 4))
+        assert moved == pytest.approx(steps[node].reshape(5, 1, 1, 1, 1) * move, abs=1e-12)
+        assert (steps[node] >= 0).all() and (steps[node] <= 1 + 1e-12).all()
+    assert steps["alike"].mean() > steps["unlike"].mean() + 0.05
+
+
 def test_the_step_is_the_one_with_the_least_squared_error(monkeypatch):
     """Averaged over signs and noise: within three standard errors of the best step along the same move."""
     monkeypatch.setattr(resemblance, "EVIDENCE", 0.0)

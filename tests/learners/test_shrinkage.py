@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpbn.learners.shrinkage import ENOUGH, SHAPES, Posterior, Prior, fitted_prior, tabulated
+from dpbn.learners import shrinkage
+from dpbn.learners.shrinkage import ENOUGH, SHAPES, SPIKES, Posterior, Prior, fitted_prior, tabulated
 
 
 def integral(power: float, u: float) -> float:
@@ -42,6 +43,16 @@ def test_mean_is_positive_increasing_continuous_and_its_slope_is_right(shape, sp
     smooth = np.abs(u) < 28
     assert np.median(np.abs(numeric - slope)[smooth] / slope[smooth]) < 1e-3
     assert np.abs(numeric - slope)[smooth].max() < 0.1
+
+
+@pytest.mark.parametrize("spike", [0.0, 0.5, 0.95])
+@pytest.mark.parametrize("shape", [0.02, 0.1, 0.7, 5.0])
+def test_the_slope_is_right_beyond_the_table_too(shape, spike):
+    posterior = Posterior(prior(shape, spike, 0.3))
+    u = -np.geomspace(1e4, 32, 50)[None]
+    step = -1e-3 * u
+    numeric = (posterior.mean_and_slope(u + step)[0] - posterior.mean_and_slope(u - step)[0]) / (2 * step)
+    assert posterior.mean_and_slope(u)[1] == pytest.approx(numeric, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +94,31 @@ def test_fitted_prior_has_the_mean_of_the_table_and_reads_part_of_a_large_one():
         assert found.weight / found.rate * 10.0 == pytest.approx(total / counts.shape[1])
     assert whole.shape == pytest.approx(part.shape, rel=0.3)
     assert 0.2 < whole.weight.mean() < 0.4
+
+
+def test_fitted_prior_reads_a_large_table_evenly_and_in_chunks_of_any_size(monkeypatch):
+    values = np.where(np.arange(3 * ENOUGH) < 2 * ENOUGH, 0.0, 300.0)[None] + np.zeros((2, 1))
+    values += np.random.default_rng(2).laplace(0, 7, values.shape)
+    total = np.full(2, 300.0 * ENOUGH)
+    whole = fitted_prior(values, 10.0, total)
+    assert whole.spike == pytest.approx([2 / 3] * 2, abs=0.1)  # all of the first cells are empty
+    monkeypatch.setattr(shrinkage, "CHUNK", 100_000)
+    parts = fitted_prior(values, 10.0, total)
+    assert parts.shape == pytest.approx(whole.shape) and parts.spike == pytest.approx(whole.spike)
+
+
+@pytest.mark.parametrize("y", [-50.0, -2.0, 3.0, 20.0, 80.0])
+def test_the_likelihood_of_a_cell_is_the_integral_on_the_table_and_beyond_it(y):
+    rate, shapes = 0.3, SHAPES[::2]
+    found = shrinkage._log_likelihood(np.array([[y]]), np.full((len(shapes), len(SPIKES), 1), rate))[..., 0]
+    for place in (0, 5, 11):
+        shape = float(shapes[place])
+        filled = shape * math.log(rate) - math.lgamma(shape) + integral(shape, y - rate)
+        for which, spike in enumerate(SPIKES[1:], start=1):
+            expected = np.logaddexp(math.log(spike), math.log1p(-spike) + filled)
+            assert found[place, which] == pytest.approx(expected, abs=0.02)
+
+
+def test_a_table_that_tells_nothing_is_taken_for_a_sparse_one():
+    found = fitted_prior(np.zeros((1, 4)), 1e6, np.array([100.0]))
+    assert SHAPES[0] < found.shape[0] < 0.8 * math.sqrt(SHAPES[0] * SHAPES[-1])

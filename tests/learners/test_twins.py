@@ -1,5 +1,7 @@
 """Nodes that share a CPT: found by their noisy tables, used as far as the data want it, and nobody else's loss."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from dpbn.learners import estimate as estimate_module
 from dpbn.learners import twins
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.stein import Rows, probed
-from dpbn.learners.twins import _Alike, _chance, shared
+from dpbn.learners.twins import DOUBT, LOG_ODDS, _Alike, _chance, _targets, shared
 from dpbn.measurement import Moments
 from dpbn.network import BayesianNetwork
 
@@ -127,6 +129,61 @@ def test_the_chance_of_twins_follows_the_pairs():
     assert _chance([never])[0] < -2.0
     assert _chance([never])[0] < _chance([silent])[0] < 0.0  # nothing known: rather not
     assert _chance([sure, never])[0] == pytest.approx(0.0, abs=0.5)
+
+
+def test_the_chance_is_the_mean_over_the_log_odds_that_pairs_make_likely():
+    evidence = [np.random.default_rng(3).normal(0, 3, (2, nodes, nodes)) for nodes in (3, 5)]
+    for which in range(2):
+        likely = []
+        for log_odds in LOG_ODDS:
+            value = -DOUBT * np.logaddexp(0, log_odds)
+            for some in evidence:
+                nodes = some.shape[1]
+                pairs = [some[which, i, j] for i in range(nodes) for j in range(nodes) if i != j]
+                value += (nodes - 1) * np.mean([np.logaddexp(0, e + log_odds) for e in pairs])
+                value -= (nodes - 1) * np.logaddexp(0, log_odds)
+            likely.append(np.exp(value))
+        assert _chance(evidence)[which] == pytest.approx(np.dot(likely, LOG_ODDS) / np.sum(likely))
+
+
+def test_a_node_moves_by_no_more_than_the_chance_to_have_a_twin_and_stays_a_distribution():
+    """Few records and much noise: many noisy counts are negative."""
+    cpts = [rows_of(PEDIGREE, 20.0, 5, f"x{i}") for i in range(3)]
+    group = _Alike(cpts, slice(None))
+    assert (group.seen < 0).any()
+    furthest = 0.0
+    for chance in (0.0, 0.1, 1.0):
+        twins = np.zeros((len(group.own), 3, 3))
+        twins[:, 0, 1] = chance
+        moved = group.moved(twins)
+        assert (moved > 0).all() and moved.sum(-1) == pytest.approx(1.0)
+        assert moved[:, 1:] == pytest.approx(group.own[:, 1:], abs=1e-12)
+        far = np.abs(moved - group.own)[:, 0]
+        assert (far <= chance * 1.0 + 1e-12).all() and far.max() >= furthest
+        furthest = far.max()
+    assert furthest > 0.2
+
+
+def test_a_node_is_not_its_own_twin():
+    other = PEDIGREE[::-1, ::-1, ::-1]
+    group = _Alike([rows_of(PEDIGREE, 2_000.0, 3, "x"), rows_of(other, 2_000.0, 3, "y")], slice(None))
+    (found,) = _targets([group])
+    assert found == pytest.approx(group.own, abs=1e-6)
+
+
+def test_cpts_too_large_to_compare_are_left_alone(monkeypatch):
+    cpts = {f"x{i}": rows_of(PEDIGREE, 100.0, 2, f"x{i}") for i in range(4)}
+    for chunk in (3, 20):  # of four rows and twelve cells
+        monkeypatch.setattr(twins, "CHUNK", chunk)
+        assert list(twins._classes(cpts)) == []
+        assert shared(cpts) == alone(cpts)
+
+
+def test_rows_without_any_record_do_no_harm():
+    cpts = {f"x{i}": rows_of(PEDIGREE, 100.0, 2, f"x{i}") for i in range(4)}
+    empty = {name: replace(rows, records=np.zeros_like(rows.records)) for name, rows in cpts.items()}
+    for cpt in shared(empty).values():
+        assert np.isfinite(cpt).all() and cpt.sum(-1) == pytest.approx(1.0)
 
 
 def slices(nodes):

@@ -108,7 +108,7 @@ def test_what_is_audited_with_delta_is_what_learn_measures(mechanism, tables, st
 
 
 def test_where_noise_is_refined_depends_on_the_data():
-    seen = {tuple(m.scale for m in learn(ROWS, APART, 1.0, stage_one=0.5).measurements) for _ in range(20)}
+    seen = {tuple(m.scale for m in learn(ROWS, APART, 1.0, stage_one=0.5).measurements) for _ in range(40)}
     assert len(seen) > 1
 
 

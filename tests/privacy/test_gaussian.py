@@ -162,7 +162,16 @@ def test_what_is_not_proved_is_not_claimed():
         assert not gaussian._proved(epsilon, rho, rho, delta, bad)
     assert gaussian._proved(5.0, rho, rho, 0.5, 0.8 / rho)  # far above, but for the premise on k
     assert not gaussian._proved(5.0, rho, rho, 0.5, 0.81 / rho)
+    assert not gaussian._proved(60.0, 20.0, 20.0, 0.5, 0.04)  # one table so large that the comparison has no variance
     assert gaussian.normal_epsilon(1e4, 1e4, delta) == math.inf  # zCDP has to serve
+
+
+def test_nothing_costs_nothing_and_nothing_costs_less():
+    assert gaussian.gaussian_epsilon([], 1e-6) == 0.0
+    for rho, delta in ((1e-9, 0.5), (1e-6, 0.1)):  # the formula would give back what was never spent
+        order = gaussian._best_order(rho, delta)
+        assert order * rho + gaussian._without_rho(order, delta) < 0
+        assert gaussian.zcdp_epsilon(rho, delta) == gaussian.gaussian_epsilon([rho], delta) == 0.0
 
 
 def test_budgets_at_the_far_ends_fall_back_to_zcdp():

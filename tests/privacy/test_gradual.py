@@ -75,3 +75,5 @@ def test_bad_ladders_are_refused():
     for scales in ((), (1.0, 1.0), (1.0, 2.0), (2.0, 0.0), (math.inf, 1.0), (math.nan,)):
         with pytest.raises(PrivacyError):
             gradual.check_ladder(scales)
+        with pytest.raises(PrivacyError):
+            gradual.ladder(np.zeros(3, dtype=np.int64), scales, InsecureNoise(1))

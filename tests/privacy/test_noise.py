@@ -90,6 +90,12 @@ def test_thinning_keeps_cells_apart_at_word_edges():
     assert noise.thin(np.zeros((2, 0), dtype=np.int64), Fraction(1, 3)).shape == (2, 0)
 
 
+def test_only_counts_are_thinned():
+    for counts in (np.array([3, -1]), np.array([2.0]), np.array([2], dtype=np.int32)):
+        with pytest.raises(PrivacyError):
+            SecureNoise().thin(counts, Fraction(1, 2))
+
+
 def test_thinning_a_cell_larger_than_one_batch():
     count = 3 * 64 * 2**20 + 17
     thinned = int(SecureNoise().thin(np.array([count], dtype=np.int64), Fraction(1, 4))[0])

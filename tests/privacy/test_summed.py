@@ -149,6 +149,9 @@ def test_more_tables_cost_more_and_more_delta_less():
         ([(5.0, 4)], 2.0, 1e-6),
         ([(5.0, 4)], True, 1e-6),
         ([(5.0, 1)], 1, 1e-6),
+        ([(5.0, 13)], 1, 1e-6),
+        ([(5.0, 4.0)], 1, 1e-6),
+        ([(0.049, 4)], 1, 1e-6),
     ],
 )
 def test_what_is_not_accounted_for_is_refused(laws, touched, delta):

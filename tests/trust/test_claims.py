@@ -154,6 +154,17 @@ def test_edited_files_are_refused(edit, tmp_path):
         dpbn.load_release(edited(name, tmp_path, change))
 
 
+@pytest.mark.parametrize(
+    "bad", ["x", None, 0.5, [1.0], [[1.0, 1.0]], [1.0, -1.0], [1.0, 1e300], [True, True], ["1", "1"], {}]
+)
+def test_a_prior_that_could_not_be_added_to_counts_is_refused(bad, tmp_path):
+    """Whoever loads the file learns it then, not when error bars are asked for."""
+    path = edited("uniform", tmp_path, lambda d: d.update(prior={"a": [0.5, 0.5]}))
+    assert dpbn.load_release(path).prior == {"a": [0.5, 0.5]}
+    with pytest.raises(FormatError, match="prior of 'a' must be an array of shape"):
+        dpbn.load_release(edited("uniform", tmp_path, lambda d: d.update(prior={"a": bad})))
+
+
 @settings(deadline=None, max_examples=50)
 @given(
     st.floats(1e-6, 1e6),

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 import dpbn
 from dpbn.errors import FormatError, QueryError
 from dpbn.release import from_dict, to_dict
-from dpbn.uncertainty.leaning import relevant
+from dpbn.uncertainty.error_bars import WIDENING, Bars
+from dpbn.uncertainty.leaning import Leaning, WeakRow, leanings, relevant, weak_rows_behind
 from dpbn.uncertainty.reestimate import estimator_of
-from dpbn.uncertainty.replicates import _smoothed
+from dpbn.uncertainty.replicates import _smoothed, replicate
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +25,18 @@ def release_of(asia, epsilon=1.0, method="optimized", seed=1, **options):
     return dpbn.learn(data, network, epsilon=epsilon, method=method, noise=dpbn.InsecureNoise(seed), **options)
 
 
-@pytest.mark.parametrize("method", ["optimized", "uniform", "icml2020"])
-def test_the_estimator_of_a_release_gives_its_network_back(asia, method):
-    release = release_of(asia, method=method, prior=0.5)
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("optimized", {}),
+        ("optimized", {"stage_one": 0.3}),
+        ("optimized", {"public_cpts": {"smoke": [0.1, 0.9], "tub": [[0.3, 0.7], [0.6, 0.4]]}}),
+        ("uniform", {}),
+        ("icml2020", {}),
+    ],
+)
+def test_the_estimator_of_a_release_gives_its_network_back(asia, method, options):
+    release = release_of(asia, method=method, prior=0.5, **options)
     cpts = estimator_of(release)([m.values[None] for m in release.measurements])
     for node in release.network.nodes:
         np.testing.assert_allclose(cpts[node][0], release.network.cpt(node), atol=1e-9)
@@ -71,6 +81,83 @@ def test_answers_and_posteriors_agree(asia):
     np.testing.assert_allclose(ask.predict_intervals(table, "lung").interval(0.9)[1][0], answer[1], atol=1e-6)
 
 
+def test_every_way_to_ask_has_the_same_bars_in_every_part(asia):
+    release, evidence = release_of(asia), {"smoke": "yes"}
+    ask = dpbn.Inference(release)
+    node, asked = ask.intervals(evidence)["lung"], ask.predict_intervals({"smoke": ["yes", "no"]}, "lung")
+    share = ask.error_bars.probability(ask.probability(evidence), evidence)
+    own, cell = ask.intervals()["smoke"], ask.error_bars.tables(release.network)["smoke"]
+    place = release.structure.states("smoke").index("yes")
+    for part in ("total", "privacy", "sampling"):
+        np.testing.assert_allclose(getattr(asked, part)[0], getattr(node, part), atol=1e-6)
+        np.testing.assert_allclose(getattr(share, part), getattr(own, part)[place], atol=1e-9)
+        np.testing.assert_allclose(getattr(cell, part), getattr(own, part), atol=1e-9)
+    assert not np.allclose(node.privacy, node.sampling, rtol=0.05)
+
+
+def test_an_interval_is_a_normal_one_with_its_privacy_part_widened():
+    bars = Bars(np.array([0.5, 0.99, 0.01]), *(np.full(3, deviation) for deviation in (0.05, 0.04, 0.03)))
+    for part, square in (
+        ("total", 0.05**2 + (WIDENING**2 - 1) * 0.04**2),
+        ("privacy", (WIDENING * 0.04) ** 2),
+        ("sampling", 0.03**2),
+    ):
+        low, high = bars.interval(0.9, part)
+        assert high[0] - 0.5 == pytest.approx(0.5 - low[0]) == pytest.approx(1.6448536 * square**0.5)
+        assert high[1] == 1.0 and low[2] == 0.0
+
+
+def test_what_every_posterior_leans_on_is_what_its_own_question_leans_on():
+    network = dpbn.load_network("child")
+    release = dpbn.learn(network.sample(2_000, seed=5), network, epsilon=0.1, noise=dpbn.InsecureNoise(1))
+    ask, evidence = dpbn.Inference(release), {"Disease": "Lung", "Sick": [0.2, 1.0]}
+    found = leanings(ask, release, evidence)
+    assert "Disease" not in found and "Sick" in found
+    for node in set(network.nodes) - {"Disease"}:
+        rows = ask.weak_rows(node, evidence)
+        assert list(found[node].rows) == rows if rows else node not in found
+        assert [row.weight for row in rows] == sorted((row.weight for row in rows), reverse=True)
+        assert all(row.weight >= 0.01 for row in rows)
+        for row in rows:
+            given = {name: state for name, state in row.parents.items() if name != "Disease"}
+            at = tuple(network.structure.states(name).index(state) for name, state in row.parents.items())
+            assert release.weak_rows[row.node][at]
+            assert (
+                ask.query(list(given), evidence)[tuple(given.values())] == pytest.approx(row.weight)
+                if given
+                else row.weight == 1
+            )
+
+
+def test_rows_that_carry_less_than_asked_for_are_left_out():
+    network = dpbn.load_network("child")
+    release = dpbn.learn(network.sample(2_000, seed=5), network, epsilon=0.1, noise=dpbn.InsecureNoise(1))
+    ask = dpbn.Inference(release)
+    every = weak_rows_behind(ask, release, ["LungParench"], {}, least=0.0)
+    for least in (0.0, 0.05, 0.2):
+        found = weak_rows_behind(ask, release, ["LungParench"], {}, least=least)
+        assert found == [row for row in every if row.weight >= least]
+    assert 0 < len(found) < len(every)
+
+
+def test_evidence_that_some_plausible_networks_call_impossible_has_error_bars():
+    schema = dpbn.Schema((dpbn.Variable("a", ("rare", "usual")), dpbn.Variable("b", ("x", "y"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("a", "b"), {"b": ("a",)}))
+    network = dpbn.BayesianNetwork(structure, {"a": np.array([0.004, 0.996]), "b": np.array([[0.9, 0.1], [0.4, 0.6]])})
+    release = dpbn.learn(network.sample(500, seed=1), network, 1.0, method="uniform", noise=dpbn.InsecureNoise(2))
+    ask = dpbn.Inference(release)
+    assert (replicate(release).total["a"][:, 0] == 0).any()
+    bars = ask.intervals({"a": "rare"})["b"]
+    assert all(np.isfinite(part).all() for part in (bars.total, bars.privacy, bars.sampling))
+
+
+def test_the_share_is_that_of_the_node_whose_weak_rows_weigh_most():
+    rows = [WeakRow("a", {"x": "y"}, 0.3), WeakRow("b", {"x": "y"}, 0.4), WeakRow("a", {"x": "n"}, 0.2)]
+    assert Leaning(tuple(rows)).share == pytest.approx(0.5)
+    assert Leaning((WeakRow("a", {}, 0.7), WeakRow("a", {}, 0.3 + 1e-9))).share == 1.0
+    assert Leaning(()).share == 0.0
+
+
 def test_stability_falls_with_the_budget(asia):
     shares = []
     for epsilon in (0.01, 30.0):
@@ -103,11 +190,12 @@ def test_only_noisy_releases_have_error_bars(asia):
         answer.interval(0.9, "luck")
 
 
-def test_public_cpts_have_no_error_of_their_own(asia):
-    network, data = asia
-    release = dpbn.learn(data, network, public_cpts={"asia": network.cpt("asia")}, noise=dpbn.InsecureNoise(1))
+@pytest.mark.parametrize("method", ["optimized", "uniform", "icml2020"])
+def test_public_cpts_have_no_error_of_their_own(asia, method):
+    release = release_of(asia, method=method, public_cpts={"asia": asia[0].cpt("asia")})
     bars = dpbn.Inference(release).intervals()["asia"]
-    np.testing.assert_allclose(bars.total, 0.0, atol=1e-8)
+    for part in (bars.total, bars.privacy, bars.sampling):
+        np.testing.assert_allclose(part, 0.0, atol=1e-8)
 
 
 def test_many_rows_are_scaled_not_drawn():
@@ -182,6 +270,16 @@ def test_a_release_file_that_was_edited_is_refused(method, edit):
         document[name] = {**document[name], **value} if value else {}
     with pytest.raises(FormatError, match="budget"):
         dpbn.Inference(from_dict(document)).query(["dysp"]).interval()
+
+
+@pytest.mark.parametrize("method", ["uniform", "icml2020", "optimized"])
+def test_a_release_file_without_the_tables_it_was_made_from_is_refused(asia, method):
+    document = to_dict(release_of(asia, method=method))
+    tables = document["measurements"]
+    for kept in (tables[:1], [m for m in tables if "dysp" not in m["names"]], tables[-1:]):
+        release = from_dict({**document, "measurements": kept})
+        with pytest.raises(FormatError, match=f"a release by {method} must hold"):
+            dpbn.Inference(release).query(["dysp"]).interval()
 
 
 def rare(share):

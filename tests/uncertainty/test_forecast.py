@@ -6,6 +6,7 @@ import pytest
 import dpbn
 from dpbn.errors import InputError, PrivacyError
 from dpbn.uncertainty.forecast import LEAST_EPSILON
+from dpbn.uncertainty.guess import LEAST_EVEN, MOST_EVEN
 from dpbn.workload import Query
 
 
@@ -42,7 +43,7 @@ def test_the_inverse_question():
     structure = dpbn.load_network("asia").structure
     forecast = dpbn.plan(structure, 1.0, 5_000, method="uniform", simulations=4)
     epsilon = forecast.epsilon_for(0.03)
-    assert forecast.again(epsilon).error <= 0.03 < forecast.again(epsilon / 1.5).error
+    assert forecast.again(epsilon).error <= 0.03 < forecast.again(epsilon / 1.1).error
     with pytest.raises(InputError, match="in reach"):
         forecast.epsilon_for(1e-6)
     assert forecast.epsilon_for(1.9) == LEAST_EPSILON
@@ -101,7 +102,14 @@ def test_plot(tmp_path):
     assert dpbn.plan(odd, 1.0, 100, simulations=1).plot(tmp_path / "odd.png").stat().st_size > 1_000
 
 
-@pytest.mark.parametrize("bad", [{"rows": 0}, {"rows": 1.5}, {"simulations": 0}, {"guess": 3}, {"method": "exact"}])
+ASIA = dpbn.load_network("asia")
+UNRELATED = dpbn.Structure(ASIA.structure.schema, dpbn.Dag(ASIA.nodes, {}))
+OTHER = dpbn.BayesianNetwork(UNRELATED, {node: [0.5, 0.5] for node in ASIA.nodes})  # the same nodes, no arcs
+
+
+@pytest.mark.parametrize(
+    "bad", [{"rows": 0}, {"rows": 1.5}, {"simulations": 0}, {"guess": 3}, {"guess": OTHER}, {"method": "exact"}]
+)
 def test_nonsense_is_refused(bad):
     with pytest.raises(InputError):
         dpbn.plan(dpbn.load_network("asia").structure, **{"method": "uniform", **bad})
@@ -114,6 +122,50 @@ def test_the_range_holds_networks_whose_cpts_the_structure_does_not_tell(name):
     network = dpbn.load_network(name)
     low, high = dpbn.plan(network.structure, 1.0, 5_000).error_range
     assert low < realised(network, 1.0, 5_000, "optimized", runs=8) < high
+
+
+def test_the_range_holds_what_was_simulated_and_both_ends():
+    forecast = dpbn.plan("cancer", 1.0, 500, method="uniform", simulations=2)
+    ends = [forecast.again(1.0, evenness).simulated for evenness in (LEAST_EVEN, MOST_EVEN)]
+    every = [*forecast.simulated, *ends[0], *ends[1]]
+    assert forecast.error_range == (min(every), max(every))
+    assert max(ends[0]) < min(ends[1])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "uniform"},
+        {"method": "uniform", "neighbors": "replace"},
+        {"method": "optimized", "delta": 1e-3},
+        {"method": "optimized", "workload": [Query(("Disease",), {"Sick": "yes"})]},
+    ],
+)
+def test_tables_and_their_noise_are_those_that_learn_measures(settings):
+    network = dpbn.load_network("child")
+    planned = dpbn.plan(network.structure, 1.0, 1_000, guess=network, simulations=1, **settings).tables
+    release = dpbn.learn(network.sample(1_000, seed=0), network, 1.0, noise=dpbn.InsecureNoise(0), **settings)
+    for table, m in zip(planned, release.measurements, strict=True):
+        assert (table.names, table.mechanism, table.cells) == (m.names, m.mechanism, m.values.size)
+        assert table.deviation == pytest.approx(m.variance**0.5)
+
+
+def test_more_records_of_a_person_need_as_much_more_noise():
+    once, thrice = (dpbn.plan("cancer", 1.0, 100, method="uniform", simulations=1, max_contributions=k) for k in (1, 3))
+    for table, wider in zip(once.tables, thrice.tables, strict=True):
+        assert wider.scale == pytest.approx(3 * table.scale)
+
+
+def test_rare_rows_are_those_below_two_deviations():
+    """A root of one row, and its child of two: one has next to all records, one next to none."""
+    schema = dpbn.Schema((dpbn.Variable("a", ("x", "y")), dpbn.Variable("b", ("x", "y"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("a", "b"), {"b": ("a",)}))
+    for rows, share in ((1_000, 0.5), (100_000, 0.0)):
+        guess = dpbn.BayesianNetwork(structure, {"a": [0.99, 0.01], "b": [[0.5, 0.5]] * 2})
+        forecast = dpbn.plan(structure, 0.9, rows, method="uniform", guess=guess, simulations=1)
+        noise = 2**0.5 * next(t.deviation for t in forecast.tables if t.names == ("a", "b"))  # of two cells
+        assert noise < 0.01 * rows and (0.01 * rows < 2 * noise) == (share > 0)
+        assert forecast.rare_rows == {"a": 0.0, "b": share}
 
 
 def test_a_guess_leaves_no_range():

@@ -29,12 +29,15 @@ Tables = Sequence[NDArray[np.int64]]  # one per measurement of the release, in o
 def estimator_of(release: Release) -> Callable[[Tables], Mapping[str, Array]]:
     """The map from values like those of `release.measurements` to the CPTs of every measured node."""
     if release.method == "optimized":
+        _check_families(release)
         return lambda tables: _optimized(release, tables)
     if release.method == "uniform":
         shares = _shares(release, release.allocation)
+        _check_tables(release, shares, 1)
         return _one_by_one(lambda tables: _procedure1(release, shares, tables))
     if release.method == "icml2020":
         shares = _shares(release, release.details.get("stage_two"))
+        _check_tables(release, shares, 2)
         one = _share(release.details.get("stage_one_epsilon")) / max(len(shares), 1)
         return _one_by_one(lambda tables: _two_stages(release, one, shares, tables))
     raise InputError(f"a release must be made with noise to have error bars, got method {release.method!r}")
@@ -46,6 +49,19 @@ def _shares(release: Release, found: Any) -> dict[str, float]:
     if not isinstance(found, Mapping) or set(found) != set(nodes):
         raise FormatError(f"a release by {release.method} must name a budget for every node measured, got others")
     return {node: _share(found[node]) for node in nodes}
+
+
+def _check_families(release: Release) -> None:
+    for node in release.structure.nodes:
+        family = set(release.structure.family(node).names)
+        if node not in release.public_nodes and not any(family <= set(m.names) for m in release.measurements):
+            raise FormatError(f"a release by {release.method} must hold a table of {node!r} and its parents, got none")
+
+
+def _check_tables(release: Release, shares: Mapping[str, float], stages: int) -> None:
+    wanted = [names for node in shares for names in node_tables(release.structure, node)]
+    if [m.names for m in release.measurements] != wanted * stages:
+        raise FormatError(f"a release by {release.method} must hold the tables that the method asks for, got others")
 
 
 def _share(found: Any) -> float:
