@@ -5,6 +5,7 @@ import pytest
 
 from dpbn import Dag, Inference, Schema, Structure, Variable, load_network
 from dpbn.learners import estimate as estimate_module
+from dpbn.learners import refinement
 from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.refinement import LEAST, ModelMargins, contradicts, expected_counts, over_states, resolution
@@ -26,6 +27,24 @@ def test_model_margins_are_the_networks_joint_probabilities(name):
         assert margin.shape == (2, *network.structure.schema.shape(names))
         assert margin[0] == pytest.approx(ask.query(list(names)).values, abs=1e-9)
         assert margin[1].sum() == pytest.approx(1.0)
+
+
+def test_networks_are_taken_several_at_a_time_and_the_last_few_too(monkeypatch):
+    network, generator = load_network("asia"), np.random.default_rng(0)
+    tables = plan_tables(network.structure).tables
+    shapes = {node: (11, *cpt.shape) for node, cpt in network.cpts.items()}
+    cpts = {node: generator.dirichlet(np.ones(shape[-1]), size=shape[:-1]) for node, shape in shapes.items()}
+    factors = [generator.random((11, *network.structure.schema.shape(names))) for names in tables]
+    whole = ModelMargins(network.structure, tables)
+    monkeypatch.setattr(refinement, "CHUNK_CELLS", 1)
+    for at_once in (1, 4):
+        monkeypatch.setattr(refinement, "AT_ONCE", at_once)
+        parts = ModelMargins(network.structure, tables)
+        for some, all_of_them in zip(parts(cpts), whole(cpts), strict=True):
+            np.testing.assert_allclose(some, all_of_them, rtol=1e-12)
+        slopes = whole.by_cpts(cpts, factors)
+        for node, slope in parts.by_cpts(cpts, factors).items():
+            np.testing.assert_allclose(slope, slopes[node], rtol=1e-12)
 
 
 def test_a_step_believes_the_value_without_noise_and_the_model_without_signal():
