@@ -28,7 +28,7 @@ from unittest import mock
 import numpy as np
 
 from dpbn import BayesianNetwork, Inference, load_network
-from dpbn.evaluate.baselines import experiment_curator
+from dpbn.evaluate.baselines.common import experiment_curator
 from dpbn.evaluate.experiments import Grid, run
 from dpbn.evaluate.measures import Reference
 from dpbn.evaluate.metrics import query_error
@@ -156,8 +156,8 @@ def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, e
         "nothing given back": {estimate: {"STANDS_OUT": math.inf, "MARGIN_STANDS_OUT": math.inf}},
         "merging as usual": {groups: {"LESS_MERGED": ()}},
         "no merging": {strategy: {"LARGEST_MERGED": 0}},
-        "noise drawn apart": {groups: {"LARGEST_RANK": 0}},
-        "no merging, noise drawn apart": {groups: {"LARGEST_RANK": 0}, strategy: {"LARGEST_MERGED": 0}},
+        "noise drawn apart": {groups: {"LARGEST_PLANNED_RANK": 0}},
+        "no merging, noise drawn apart": {groups: {"LARGEST_PLANNED_RANK": 0}, strategy: {"LARGEST_MERGED": 0}},
         "no tables for roots": {groups: {"_root_groups": lambda *_: []}},
         "errors that do not saturate": {groups: {"NOISE": 1e-6}},
         "no sparse prior (shape 1)": {estimate: {"fitted_prior": _even_prior}},

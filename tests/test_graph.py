@@ -3,7 +3,7 @@
 import pytest
 
 from dpbn.errors import StructureError
-from dpbn.graph import Dag, ancestors, heights, markov_blanket, out_degrees
+from dpbn.graph import Dag, ancestors, heights, out_degrees
 
 
 def example() -> Dag:
@@ -15,9 +15,8 @@ def test_heights_and_degrees():
     assert out_degrees(example()) == {"A": 1, "B": 1, "C": 2, "D": 1, "E": 1, "F": 0}
 
 
-def test_neighbourhoods():
+def test_ancestors():
     assert ancestors(example(), ["D"]) == {"A", "B", "C", "D"}
-    assert markov_blanket(example(), "D") == {"C", "F", "E"}
 
 
 def test_cycle_is_named():

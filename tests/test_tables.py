@@ -38,7 +38,7 @@ def test_other_extensions_are_refused(tmp_path):
         ("a,b,c\n1,2,3,\n1,2,3,\n", "as the header, 3, got one with 4"),
         ("a,b\n1\n", "as the header, 2, got one with 1"),
         ("a,a\n1,2\n", "different names"),
-        ("", "readable table: it must have a header line and rows, got an empty file"),
+        ("", "a table must be readable: it must have a header line and rows, got an empty file"),
     ],
 )
 def test_a_csv_file_that_would_shift_or_lose_columns_is_refused(text, told, tmp_path):

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpbn.errors import FormatError, PrivacyError
-from dpbn.measure import AT_ONCE, Measurement, check_draws, total_loss
+from dpbn.measurement import AT_ONCE, Measurement, check_draws, total_loss
 from dpbn.privacy import blocks, joint
 from dpbn.privacy.guarantee import Sensitivity
 from dpbn.privacy.noise import check_scale

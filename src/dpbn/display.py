@@ -31,8 +31,8 @@ def escaped(text: object) -> str:
     return html.escape(visible(str(text)), quote=True)
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def probability(value: float) -> str:

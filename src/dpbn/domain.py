@@ -81,7 +81,9 @@ class Variable:
                 f"(plus a catch_all state, last), got {len(self.states)}"
             )
         if regular < len(self.states) and self.states[-1] != self.catch_all:
-            raise StructureError(f"catch_all of {self.name!r} must be its last state when it has cut points")
+            raise StructureError(
+                f"catch_all of {self.name!r} must be its last state when it has cut points, got {self.catch_all!r}"
+            )
 
     @property
     def size(self) -> int:

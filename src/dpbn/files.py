@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any, NoReturn
 
 from dpbn.errors import FormatError, InputError
 
@@ -15,7 +16,7 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
     path = Path(path)
     data = content.encode() if isinstance(content, str) else content
     if not path.parent.is_dir():
-        raise InputError(f"the folder of {str(path)!r} must exist")
+        raise InputError(f"the folder of {str(path)!r} must exist, got none")
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except (OSError, ValueError) as error:
@@ -54,9 +55,9 @@ def check_replaceable(path: str | Path, *, by_release: bool = False) -> None:
     except OSError as error:
         raise _unwritable(path, error) from None
     if start.startswith(b"SQLite format 3"):
-        raise InputError(f"{str(path)!r} must not be a ledger: choose another name")
+        raise InputError(f"{str(path)!r} must not be a ledger, got one: choose another name")
     if not by_release and b'"dpbn-release"' in start:
-        raise InputError(f"{str(path)!r} must not be a release, which cannot be made again: choose another name")
+        raise InputError(f"{str(path)!r} must not be a release (none can be made again), got one: choose another name")
 
 
 def check_writable(path: str | Path, size: int = 0) -> None:
@@ -93,9 +94,31 @@ _JSON_FAULTS = {
 }
 
 
-def json_fault(error: json.JSONDecodeError) -> str:
-    """What is wrong with a text that is not JSON, in plain words."""
-    return _JSON_FAULTS.get(error.msg, error.msg)
+def parse_json(text: str, requirement: str, *, source: str = "") -> Any:
+    """JSON text as plain values, strictly: no key twice, no NaN. Other text is refused in words after `requirement`."""
+
+    def refusal(reason: str, line: int = 0, column: int = 0) -> FormatError:
+        return FormatError(f"{requirement}{reason}", source=source, line=line, column=column)
+
+    def constant(name: str) -> NoReturn:
+        raise refusal(f", with finite numbers, got {name}")
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            raise refusal(", with each key of an object once, got one twice")
+        return made
+
+    try:
+        return json.loads(text, parse_constant=constant, object_pairs_hook=distinct)
+    except json.JSONDecodeError as error:
+        raise refusal(f": {_JSON_FAULTS.get(error.msg, error.msg)}", error.lineno, error.colno) from None
+    except RecursionError:
+        raise refusal(", got lists or objects nested too deeply") from None
+    except FormatError:
+        raise
+    except ValueError as error:  # an integer of thousands of digits
+        raise refusal(f", with ordinary numbers, got: {error}") from None
 
 
 def read_text(path: str | Path) -> str:

@@ -130,14 +130,6 @@ def ancestors(dag: Dag, nodes: Iterable[str]) -> frozenset[str]:
     return frozenset(seen)
 
 
-def markov_blanket(dag: Dag, node: str) -> frozenset[str]:
-    """Parents, children, and the children's other parents."""
-    blanket = set(dag.parents[node])
-    for child in dag.children(node):
-        blanket.update((child, *dag.parents[child]))
-    return frozenset(blanket - {node})
-
-
 def elimination(
     dag: Dag, sizes: Mapping[str, int], heuristic: str | None = None
 ) -> tuple[tuple[str, ...], Elimination]:

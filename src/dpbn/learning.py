@@ -16,7 +16,8 @@ from dpbn.errors import BudgetError, InputError, PrivacyError
 from dpbn.formats import load_structure
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
-from dpbn.measure import AT_ONCE, Curator, total_loss
+from dpbn.measure import Curator
+from dpbn.measurement import AT_ONCE, total_loss
 from dpbn.network import BayesianNetwork, Structure, check_cells, checked_cpt
 from dpbn.privacy import accounting
 from dpbn.privacy.chain import exact_amount
@@ -67,16 +68,12 @@ def learn(
     learner = None if method == "exact" and not options else learner_of(method, options, delta, workload)
     budget = Budget(epsilon, delta)
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
-    if not isinstance(public_cpts, Mapping | None):
-        raise InputError(f"public_cpts must map nodes to tables, got {type(public_cpts).__name__}")
-    public = {node: checked_cpt(structure, node, cpt) for node, cpt in (public_cpts or {}).items()}
+    public = _checked_cpts(structure, public_cpts)
     priors = dirichlet_prior(structure, prior)
     _check_options(options)
     noise = SecureNoise() if noise is None else noise
     if not hasattr(noise, "laplace"):
         raise InputError(f"noise must be SecureNoise() or InsecureNoise(seed), got {type(noise).__name__}")
-    if ledger is not None and not hasattr(ledger, "charge"):
-        raise InputError(f"ledger must be a dpbn.Ledger, got {type(ledger).__name__}")
     private = type(noise) is SecureNoise and method != "exact"  # a claim by other noise is not trusted
     if ledger is not None or dataset is not None:
         budget = _charged_budget(ledger, dataset, budget, private)
@@ -84,13 +81,13 @@ def learn(
     source = open_source(
         data, structure, unit=unit, max_contributions=max_contributions, on_unknown=on_unknown, progress=progress
     )
-    entry: list[int] = []
+    charged: list[int] = []  # the ledger's entry, once there is one
 
     def charge() -> None:
         if ledger is not None and dataset is not None:
             about = {"structure": structure_hash(structure), "method": method}
             protects = f"{sensitivity.neighbors} of one {'record' if unit is None else f'unit {unit!r}'}"
-            entry.append(ledger.charge(dataset, epsilon, delta, **about, protects=protects, private=private))
+            charged.append(ledger.charge(dataset, epsilon, delta, **about, protects=protects, private=private))
 
     curator = Curator(source, noise, budget, sensitivity, charge)
     try:
@@ -113,17 +110,27 @@ def learn(
             library=f"dpbn {__version__}",
         )
     except BaseException as error:
-        if entry:
-            error.add_note(
-                f"the ledger was charged epsilon={epsilon} for {dataset!r} (entry {entry[0]}); it stays charged"
-            )
+        if charged:
+            at = f"epsilon={epsilon} for {dataset!r} (entry {charged[0]})"
+            error.add_note(f"the ledger was charged {at}; it stays charged")
         raise
-    if entry and ledger is not None:
-        try:
-            ledger.record_release(entry[0], release.id)
-        except PrivacyError as error:  # the charge stands and the release is paid for: do not lose it
-            warnings.warn(f"entry {entry[0]} of the ledger could not be named after its release: {error}", stacklevel=2)
+    if charged and ledger is not None:
+        _name_charge(ledger, charged[0], release)
     return release
+
+
+def _name_charge(ledger: Ledger, entry: int, release: Release) -> None:
+    """Note in the ledger which release was paid for; if that fails the charge stands, and the release is not lost."""
+    try:
+        ledger.record_release(entry, release.id)
+    except PrivacyError as error:
+        warnings.warn(f"entry {entry} of the ledger could not be named after its release: {error}", stacklevel=3)
+
+
+def _checked_cpts(structure: Structure, cpts: Mapping[str, Any] | None) -> dict[str, Array]:
+    if not isinstance(cpts, Mapping | None):
+        raise InputError(f"public_cpts must map nodes to tables, got {type(cpts).__name__}")
+    return {node: checked_cpt(structure, node, cpt) for node, cpt in (cpts or {}).items()}
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
@@ -136,10 +143,12 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 def _charged_budget(ledger: Ledger | None, dataset: str | None, asked: Budget, private: bool) -> Budget:
     """The budget, at most what the ledger is charged: it reads 0.1 as one tenth, which is less than the float."""
+    if ledger is not None and not hasattr(ledger, "charge"):
+        raise InputError(f"ledger must be a dpbn.Ledger, got {type(ledger).__name__}")
     if ledger is None or dataset is None:
-        raise InputError("ledger and dataset must be given together")
+        raise InputError("ledger and dataset must be given together, got one of them")
     if not private:
-        raise PrivacyError("a ledger is for private releases only, got method 'exact' or insecure noise")
+        raise PrivacyError("a ledger must be charged for private releases only, got method 'exact' or insecure noise")
     epsilon, delta = exact_amount("epsilon", asked.epsilon), exact_amount("delta", asked.delta, zero=True)
     left = ledger.remaining(dataset)  # looked up before the table is read; the charge itself decides
     if epsilon > left.epsilon or delta > left.delta:

@@ -5,7 +5,8 @@ A variable with labels only:
 - a number matches the label written as an equal decimal number (1 and 1.0 match "1", "1.0" or "01");
 - a boolean matches the label "true" or "false" in any case.
 A variable with cut points: a number falls into its interval; text and booleans match labels as above.
-Anything else, NaN and missing values included, is unknown; what happens then is the policy's business.
+Anything else is unknown: NaN, missing values, a single number that two labels equal (a column of numbers with such
+labels is refused). What happens then is the policy's business.
 """
 
 from __future__ import annotations
@@ -54,23 +55,29 @@ class Matching:
         return {state: code for code, state in enumerate(self.variable.states)}
 
     @cached_property
-    def numbers(self) -> Mapping[int | float, int]:
+    def _by_number(self) -> Mapping[int | float, list[int]]:
         """Labels that are decimal numbers; whole ones are kept as exact integers."""
-        found: dict[int | float, int] = {}
+        found: dict[int | float, list[int]] = {}
         for code, state in enumerate(self.variable.states):
             if len(state) >= _LONGEST_NUMBER or not _DECIMAL.fullmatch(state):
                 continue
             number = int(state) if _WHOLE.fullmatch(state) else float(state)
             if isinstance(number, float) and number.is_integer():
                 number = int(number)
-            if number in found:
-                same = self.variable.states[found[number]]
+            found.setdefault(number, []).append(code)
+        return found
+
+    @cached_property
+    def numbers(self) -> Mapping[int | float, int]:
+        """The label of every number, for a column of numbers."""
+        for same in self._by_number.values():
+            if len(same) > 1:
+                first, second, *_ = (self.variable.states[code] for code in same)
                 raise StructureError(
                     f"labels of {self.variable.name!r} must be different numbers to match a column of numbers, "
-                    f"got {same!r} and {state!r}"
+                    f"got {first!r} and {second!r}"
                 )
-            found[number] = code
-        return found
+        return {number: code for number, (code,) in self._by_number.items()}
 
     @cached_property
     def floats(self) -> Mapping[float, int]:
@@ -92,7 +99,7 @@ class Matching:
             return self.booleans.get(bool(value))
         if isinstance(value, str):
             return self.texts.get(value)
-        if isinstance(value, (np.timedelta64, np.datetime64, np.ndarray)):  # NumPy would make numbers of them
+        if isinstance(value, (np.timedelta64, np.datetime64, np.complexfloating, np.ndarray)):  # to NumPy, floats
             return None
         try:
             number = int(value) if isinstance(value, (int, np.integer)) else _as_float(value)
@@ -102,7 +109,8 @@ class Matching:
             return None
         if self.cuts is not None:
             return int(np.searchsorted(self.cuts, _as_float(number), side="right"))
-        return self.numbers.get(number)
+        same = self._by_number.get(number, ())
+        return same[0] if len(same) == 1 else None  # of two labels that are one number it is neither
 
     def written(self, field: str) -> int | None:
         """The code of a field of a text file, which has no types: as text first, then as what it is written like."""
@@ -119,6 +127,15 @@ class Matching:
         if field.lower() in ("true", "false"):
             return self.code(field.lower() == "true")
         return None
+
+
+def is_number(text: str) -> bool:
+    """Whether Python reads `text` as a number (which takes in "1_000", "inf" and "nan": `Matching` is stricter)."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def unguarded(text: str) -> str:

@@ -18,20 +18,15 @@ from numpy.typing import NDArray
 from dpbn.errors import PrivacyError
 from dpbn.measurement import (
     AT_ONCE,
-    MECHANISMS,
     Joint,
     Ladder,
     Measurement,
-    Moments,
     Names,
     Request,
     Sampling,
     Table,
     Together,
-    check_draws,
-    finest,
     total_loss,
-    variance_apart,
     with_noise,
 )
 from dpbn.privacy import accounting, blocks, gradual, joint
@@ -39,27 +34,6 @@ from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import LARGEST_COUNT, Noise, check_rate
 
-__all__ = [
-    "AT_ONCE",
-    "MECHANISMS",
-    "CountSource",
-    "Curator",
-    "Gradual",
-    "Joint",
-    "Ladder",
-    "Measurement",
-    "Moments",
-    "Names",
-    "Request",
-    "Sampling",
-    "Table",
-    "Together",
-    "check_draws",
-    "finest",
-    "total_loss",
-    "variance_apart",
-    "with_noise",
-]
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -150,17 +124,7 @@ class Curator:
             if again and any(isinstance(r, Request) and r.mechanism in AT_ONCE for r in requests):
                 raise PrivacyError("Gaussian or summed tables must all be asked for in one call, got a second call")
             self._calls += 1
-            blank: list[list[Measurement]] = []
-            for index, r in enumerate(requests):
-                loss = self.loss(r)
-                if isinstance(r, Joint):
-                    mark = Together(f"{self._calls}/{index}", r.tables, _joint_sizes(r, tables))
-                    asked = (_NOTHING, "joint", r.scale, loss, stage, None, "", mark)
-                    blank.append([Measurement(names, *asked) for names in r.tables])
-                else:
-                    sampling = self._sampling(r, rate)
-                    made = Measurement(r.names, _NOTHING, r.mechanism, r.scale, loss, stage, sampling, draws=r.draws)
-                    blank.append([made])
+            blank = [self._blank(r, f"{self._calls}/{i}", tables, stage, rate) for i, r in enumerate(requests)]
             self._commit([b for each in blank for b in each])
             if rate < 1:
                 tables = self._sampled(tables, rate)
@@ -169,15 +133,12 @@ class Curator:
     def gradual(self, ladders: Sequence[Ladder], *, stage: str = "") -> Gradual:
         """Show every ladder at its coarsest scale; finer levels can be shown later for the difference in cost."""
         with self._lock:
-            tables = self._counts([ladder.names for ladder in ladders])
+            asked = [ladder.names for ladder in ladders]
+            tables = self._counts(asked)
             self._calls += 1
-            call, blank = self._calls, []
-            for index, ladder in enumerate(ladders):
-                loss = bridge.laplace_epsilon(ladder.scales[0], self._sensitivity.l1)
-                mark = f"{call}/{index}"
-                blank.append(Measurement(ladder.names, _NOTHING, "laplace", ladder.scales[0], loss, stage, None, mark))
-            if len({ladder.names for ladder in ladders}) != len(ladders):
-                raise PrivacyError("names of the ladders of one gradual release must be distinct")
+            blank = [self._level(a.names, a.scales[0], stage, f"{self._calls}/{i}") for i, a in enumerate(ladders)]
+            if len(set(asked)) != len(asked):
+                raise PrivacyError(f"tables of one gradual release must be distinct, got {asked}")
             self._commit(blank)
             hidden = {}
             for ladder in ladders:
@@ -185,6 +146,25 @@ class Curator:
                 hidden[ladder.names] = gradual.ladder(fine, ladder.scales, self._noise)
             shown = self._show([replace(b, values=hidden[b.names][0]) for b in blank])
             return Gradual(self, ladders, hidden, shown)
+
+    def _blank(
+        self, request: Request | Joint, mark: str, tables: Mapping[Names, Table], stage: str, rate: Fraction
+    ) -> list[Measurement]:
+        """What a request will give and cost, without its values."""
+        scale, loss = request.scale, self.loss(request)
+        if isinstance(request, Joint):
+            together = Together(mark, request.tables, _joint_sizes(request, tables))
+            return [
+                Measurement(names, _NOTHING, "joint", scale, loss, stage, together=together) for names in request.tables
+            ]
+        sampling = self._sampling(request, rate)
+        kind = request.mechanism
+        return [Measurement(request.names, _NOTHING, kind, scale, loss, stage, sampling, draws=request.draws)]
+
+    def _level(self, names: Names, scale: float, stage: str, mark: str) -> Measurement:
+        """The same for one level of a gradual release."""
+        loss = bridge.laplace_epsilon(scale, self._sensitivity.l1)
+        return Measurement(names, _NOTHING, "laplace", scale, loss, stage, ladder=mark)
 
     def _refine(self, blank: Sequence[Measurement], values: Sequence[Table]) -> tuple[Measurement, ...]:
         """Show finer levels, if the budget covers the finest level of every ladder."""
@@ -281,10 +261,7 @@ class Gradual:
                 if isinstance(level, bool) or not self._levels[names] < level < len(scales):
                     lowest = self._levels[names] + 1
                     raise PrivacyError(f"the level of {names} must be in {lowest}..{len(scales) - 1}, got {level!r}")
-                request = Request(names, scales[level])
-                mark = self._current[names].ladder
-                loss = self._curator.loss(request)
-                blank.append(Measurement(names, _NOTHING, "laplace", scales[level], loss, stage, None, mark))
+                blank.append(self._curator._level(names, scales[level], stage, self._current[names].ladder))
                 values.append(self._hidden[names][level])
             made = self._curator._refine(blank, values)
             self._current.update({measurement.names: measurement for measurement in made})

@@ -212,8 +212,9 @@ def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, prove
 
     With delta a little more is charged than is `proved`, so that every machine can confirm what one has charged.
     """
-    if any(not math.isfinite(m.loss) or m.loss < 0 for m in measurements):
-        raise PrivacyError("the loss of every measurement must be finite and >= 0")
+    for m in measurements:
+        if not 0 <= m.loss < math.inf:
+            raise PrivacyError(f"the loss of every measurement must be finite and >= 0, got {m.loss!r}")
     direct = [m.loss for m in measurements if m.sampling is None and not m.ladder and m.together is None]
     together, ladders = _joint_losses(measurements), _ladder_losses(measurements)
     groups: dict[Sampling, list[float]] = {}
@@ -223,7 +224,10 @@ def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, prove
     kinds = {m.mechanism for m in measurements}
     if kinds.intersection(AT_ONCE):
         if groups or ladders or together or len(kinds) > 1:
-            raise PrivacyError("Gaussian or summed noise must not be mixed with other noise or sampling in one release")
+            raise PrivacyError(
+                "Gaussian or summed noise must not be mixed with other noise or sampling in one release, "
+                f"got {sorted(kinds)}{' and a sample' if groups else ''}"
+            )
         if kinds == {"gaussian"}:
             return (proved_epsilon if proved else gaussian_epsilon)(direct, delta)
         touched = max(m.loss * m.scale for m in measurements) - 1e-9  # a record's cells in a table
@@ -238,12 +242,12 @@ def _ladder_losses(measurements: Sequence[Measurement]) -> list[float]:
     ladders: dict[str, list[Measurement]] = {}
     for m in measurements:
         if m.ladder and (m.sampling is not None or m.mechanism != "laplace"):
-            raise PrivacyError("a gradual release must have Laplace noise on all records, not on a sample")
+            raise PrivacyError("a gradual release must have Laplace noise on all records, got other noise or a sample")
         if m.ladder:
             ladders.setdefault(m.ladder, []).append(m)
     for found in ladders.values():
         if len({m.names for m in found}) > 1 or len({m.scale for m in found}) < len(found):
-            raise PrivacyError("levels of a gradual release must be one table at different scales")
+            raise PrivacyError("levels of a gradual release must be one table at different scales, got others")
     return [max(m.loss for m in found) for found in ladders.values()]
 
 
@@ -252,12 +256,12 @@ def _joint_losses(measurements: Sequence[Measurement]) -> list[float]:
     groups: dict[str, list[Measurement]] = {}
     for m in measurements:
         if (m.mechanism == "joint") != (m.together is not None) or (m.together and (m.sampling or m.ladder)):
-            raise PrivacyError("joint noise must come with its group, without sampling and without gradual release")
+            raise PrivacyError("joint noise must come with its group, without sampling or gradual release, got others")
         if m.together is not None:
             groups.setdefault(m.together.group, []).append(m)
     for found in groups.values():
         first = found[0]
         whole = first.together is not None and sorted(m.names for m in found) == sorted(first.together.tables)
         if not whole or any((m.together, m.scale) != (first.together, first.scale) for m in found):
-            raise PrivacyError("a group of tables with joint noise must hold each of them once, at one scale")
+            raise PrivacyError("groups of tables with joint noise must hold each of them once at one scale, got others")
     return [max(m.loss for m in found) for found in groups.values()]

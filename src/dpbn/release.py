@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
 from dpbn.errors import DpbnError, FormatError, InputError
-from dpbn.files import json_fault, read_text, write_atomically
+from dpbn.files import parse_json, read_text, write_atomically
 from dpbn.formats import load_network, project_json
-from dpbn.measure import MECHANISMS, Measurement, Sampling, Together
+from dpbn.measurement import MECHANISMS, Measurement, Sampling, Together
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.blocks import common_names
 from dpbn.privacy.guarantee import Guarantee, Neighbors
@@ -125,20 +125,13 @@ def structure_hash(structure: Structure) -> str:
 
 def to_dict(release: Release) -> dict[str, Any]:
     """The release as plain JSON values."""
-    guarantee = release.guarantee
     return {
         "format": FORMAT,
         "version": VERSION,
         "library": release.library,
         "private": release.private,
         "method": release.method,
-        "guarantee": {
-            "epsilon": guarantee.epsilon if math.isfinite(guarantee.epsilon) else None,
-            "delta": guarantee.delta,
-            "neighbors": str(guarantee.neighbors),
-            "unit": guarantee.unit,
-            "max_contributions": guarantee.max_contributions,
-        },
+        "guarantee": release.guarantee.to_dict(),
         "on_unknown": release.on_unknown,
         "allocation": dict(release.allocation),
         "options": dict(release.options),
@@ -223,7 +216,8 @@ def _measurement(structure: Structure, entry: Any) -> Measurement:
     values = np.array(entry["values"])
     if values.dtype.kind != "i" or values.shape != structure.schema.shape(names):
         raise FormatError(
-            f"values of the measurement of {names} must be integers of shape {structure.schema.shape(names)}"
+            f"values of the measurement of {names} must be integers of shape {structure.schema.shape(names)}, "
+            f"got {values.dtype} of shape {values.shape}"
         )
     sampling = entry["sampling"]
     if sampling is not None:
@@ -290,26 +284,12 @@ def _dump(document: Any) -> str:
 
 def load_release(path: str | Path) -> Release:
     """Read a release written by `Release.save`; anything else is refused."""
+    requirement = "a release must be a JSON file as `dpbn learn` writes it"
     try:
         text = read_text(path)
     except FormatError:
-        raise FormatError("a release must be a JSON file as `dpbn learn` writes it", source=str(path)) from None
-    try:
-        document = json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        reason = f"a release must be a JSON file as `dpbn learn` writes it: {json_fault(error)}"
-        raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None
-    except RecursionError:
-        raise FormatError("a release file must not nest this deep", source=str(path)) from None
-    except ValueError as error:  # an integer of thousands of digits
-        if isinstance(error, DpbnError):
-            raise
-        raise FormatError(f"a release file must be JSON, got: {error}", source=str(path)) from None
-    return from_dict(document)
-
-
-def _no_constant(name: str) -> float:
-    raise FormatError(f"numbers of a release must be finite, got {name}")
+        raise FormatError(requirement, source=str(path)) from None
+    return from_dict(parse_json(text, requirement, source=str(path)))
 
 
 def load_model(source: str | Path) -> Release | BayesianNetwork:

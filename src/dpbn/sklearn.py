@@ -22,7 +22,7 @@ from dpbn.formats import load_structure
 from dpbn.graph import Dag
 from dpbn.inference import Inference
 from dpbn.learning import learn
-from dpbn.matching import PLAIN, Matching
+from dpbn.matching import PLAIN, Matching, is_number
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.noise import InsecureNoise
 
@@ -287,15 +287,7 @@ def _label(rule: Matching, value: Any) -> Any:
 
 
 def _numeric(variable: Variable) -> bool:
-    return all(_is_number(state) for state in variable.states)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return all(is_number(state) for state in variable.states)
 
 
 def _forms(variable: Variable) -> dict[tuple[str, Any], str]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.measure import Measurement, finest
+from dpbn.learners.mutual_consistency import project
+from dpbn.measurement import Measurement, finest
 from dpbn.network import Structure
 from dpbn.privacy.blocks import common_names
 
@@ -65,7 +66,7 @@ def row_support(structure: Structure, measurements: Sequence[Measurement], node:
             max(measurement.summed_variance(names), LEAST_VARIANCE) for names in (family, structure.parents(node))
         )
         precision = rate**2 / cell
-        table += precision * _project(measurement, family) / rate
+        table += precision * project(measurement.values, measurement.names, family) / rate
         weight += precision
         wider += (row / cell - wider) * (precision / weight)  # weighted mean of how much wider a row's noise is
     if not weight:
@@ -85,13 +86,6 @@ def _apart(measurements: Sequence[Measurement], family: Sequence[str]) -> Iterat
                 continue
             seen.add(measurement.together.group)
         yield measurement
-
-
-def _project(measurement: Measurement, names: tuple[str, ...]) -> NDArray[np.float64]:
-    others = tuple(i for i, name in enumerate(measurement.names) if name not in names)
-    kept = [name for name in measurement.names if name in names]
-    summed = measurement.values.sum(axis=others).astype(np.float64)
-    return summed.transpose([kept.index(name) for name in names])
 
 
 def supports(structure: Structure, measurements: Sequence[Measurement]) -> dict[str, Support]:

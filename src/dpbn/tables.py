@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpbn.errors import DpbnError, FormatError, InputError
 from dpbn.files import write_atomically
-from dpbn.matching import FORMULA_STARTS
+from dpbn.matching import FORMULA_STARTS, is_number
 
 if TYPE_CHECKING:
     import pandas
@@ -38,15 +38,8 @@ def write_table(table: pandas.DataFrame | Mapping[str, Any], path: str | Path) -
 
 
 def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) and not _number(value) else value
-
-
-def _number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    runs = isinstance(value, str) and value.startswith(FORMULA_STARTS) and not is_number(value)
+    return f"'{value}" if runs else value
 
 
 def read_table(path: str | Path) -> pandas.DataFrame:
@@ -62,7 +55,7 @@ def read_table(path: str | Path) -> pandas.DataFrame:
     except DpbnError:
         raise
     except (ValueError, OSError) as error:
-        raise FormatError(f"must be a readable table: {_reason(error)}", source=str(path)) from None
+        raise FormatError(f"a table must be readable: {_reason(error)}", source=str(path)) from None
     raise InputError(f"a table must end in .csv or .parquet, got {path.name!r}")
 
 

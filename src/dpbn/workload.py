@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpbn.errors import FormatError, QueryError
-from dpbn.files import json_fault, read_text
+from dpbn.files import parse_json, read_text
 from dpbn.network import Structure
 
 
@@ -66,18 +65,16 @@ def checked_workload(structure: Structure, queries: Iterable[Query]) -> Workload
 
 def read_workload(path: str | Path, structure: Structure) -> Workload:
     """A JSON list of {"variables": [...], "evidence": {...}} as a checked workload."""
+    entries = parse_json(read_text(path), "a workload must be JSON", source=str(path))
     try:
-        entries = json.loads(read_text(path))
         if not isinstance(entries, list) or any(set(entry) - {"variables", "evidence"} for entry in entries):
             raise TypeError
         queries = [Query(entry["variables"], dict(entry.get("evidence", {}))) for entry in entries]
-    except json.JSONDecodeError as error:
-        reason = f"a workload must be JSON: {json_fault(error)}"
-        raise FormatError(reason, source=str(path), line=error.lineno, column=error.colno) from None
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        if isinstance(error, QueryError):
-            raise
+    except QueryError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise FormatError(
-            'a workload must be a list of {"variables": [...], "evidence": {...}} and nothing else', source=str(path)
+            'a workload must be a list of {"variables": [...], "evidence": {...}} and nothing else, got another form',
+            source=str(path),
         ) from None
     return checked_workload(structure, queries)

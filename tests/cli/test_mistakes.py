@@ -57,7 +57,7 @@ def test_files_in_the_wrong_place(run, patients, release, tmp_path):
     (tmp_path / "schema.toml").write_text("[variables.nobody]\n")
     run("learn", patients, "asia", *LEARN, "--schema", "schema.toml").refused("schema.toml: ", "'nobody'")
     (tmp_path / "schema.toml").write_text("network unknown {")
-    run("learn", patients, "asia", *LEARN, "--schema", "schema.toml").refused("schema.toml:1:9: not TOML")
+    run("learn", patients, "asia", *LEARN, "--schema", "schema.toml").refused("schema.toml:1:9: a schema file must be")
     run("learn", patients, "asia", *LEARN, "--workload", "schema.toml").refused(
         "schema.toml:1:1: a workload must be JSON"
     )

@@ -1,5 +1,6 @@
 """Files: how they are found, and that a broken one is refused without quoting it."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -67,6 +68,31 @@ def test_broken_csv_is_refused_without_quoting_it(tmp_path, text, message):
     assert "secret" not in str(refused.value) and refused.value.__cause__ is None
 
 
+@pytest.mark.parametrize("policy", ["error", "drop"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_an_open_quote_does_not_swallow_the_records_after_it(tmp_path, name, policy):
+    """Not even in a column that nobody asks for."""
+    path, rows = tmp_path / name, "yes,1,fine\n" * 5
+    write = gzip.compress if name.endswith("gz") else bytes
+    for text, header in ((f'{rows}yes,1,"secret\n{rows}', "x,n,note\n"), ('"yes\nno\n', "x\n")):
+        structure = STRUCTURE if "n" in header else Structure(Schema((Variable("x", ("yes", "no")),)), Dag(("x",), {}))
+        path.write_bytes(write(f"{header}{text}".encode()))
+        with pytest.raises(DataError, match="must close every quote") as refused:
+            open_source(path, structure, on_unknown=policy).counts([()])
+        assert "secret" not in str(refused.value)
+    for ending in ("", "\n", "\r\n", "\n\n"):
+        path.write_bytes(write(f'x,n,note\nyes,1,"two\nlines"\nno,20,5"{ending}'.encode()))
+        assert count(path) == ([1, 1, 0, 0], [1, 1])
+    path.write_bytes(write(b"x,n\n"))
+    assert count(path) == ([0, 0, 0, 0], [0, 0])
+
+
+def test_csv_files_of_one_folder_may_differ_in_other_columns(tmp_path):
+    (tmp_path / "a.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "b.csv").write_text('note,n,x\n"a\nb",20,no\n')
+    assert count(tmp_path) == ([1, 1, 0, 0], [1, 1])
+
+
 def test_csv_that_is_not_utf8(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"x,n\n\xff\xfe,1\n")
@@ -104,6 +130,48 @@ def test_broken_parquet_is_refused(tmp_path):
 def test_nothing_there(tmp_path, path):
     with pytest.raises(InputError, match="existing file, folder or glob"):
         count(str(tmp_path / path))
+
+
+def test_copies_in_folders_set_aside_are_not_counted(tmp_path):
+    """Jupyter and Spark leave them."""
+    for folder in (".", ".ipynb_checkpoints", "_temporary/0", "_k=1"):
+        (tmp_path / "rows" / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "rows" / folder / "may.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "rows" / "_may.csv").write_text("x,n\nyes,1\n")
+    assert count(tmp_path / "rows") == ([2, 0, 0, 0], [2, 0])
+    (tmp_path / "rows").rename(tmp_path / "_rows")
+    assert count(tmp_path / "_rows") == ([2, 0, 0, 0], [2, 0])
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_file_of_two_names_is_not_counted_twice(tmp_path, link):
+    (tmp_path / "may.csv").write_text("x,n\nyes,1\n")
+    link(tmp_path / "may.csv", tmp_path / "latest.csv")
+    for path in (tmp_path, tmp_path / "*.csv"):
+        with pytest.raises(InputError, match="every file once, got 2 names of 1 files"):
+            count(str(path))
+    assert count(tmp_path / "latest.csv") == ([1, 0, 0, 0], [1, 0])
+
+
+def test_a_file_and_its_compressed_copy_are_not_both_counted(tmp_path):
+    (tmp_path / "may.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "may.csv.gz").write_bytes(gzip.compress((tmp_path / "may.csv").read_bytes()))
+    with pytest.raises(InputError, match=r"with and without \.gz"):
+        count(str(tmp_path))
+
+
+@pytest.mark.parametrize("log", ["_delta_log/00000.json", ".hoodie/hoodie.properties", "metadata/v1.metadata.json"])
+def test_old_versions_of_a_table_are_not_counted_beside_the_present_one(tmp_path, log):
+    """A record that was changed is in two files of such a table."""
+    for part in ("data/k=1/old", "data/k=2/new"):
+        (tmp_path / part).parent.mkdir(parents=True)
+        pq.write_table(pa.table({"x": ["yes"], "n": [1]}), tmp_path / f"{part}.parquet")
+    assert count(tmp_path)[0] == [2, 0, 0, 0]
+    (tmp_path / log).parent.mkdir()
+    (tmp_path / log).write_text("{}")
+    for path in (tmp_path, tmp_path / "data", tmp_path / "data" / "*" / "*.parquet"):
+        with pytest.raises(InputError, match="an engine that knows which of them count"):
+            count(str(path))
 
 
 def test_mixed_or_unknown_kinds(tmp_path):

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbn.data import open_source
+from dpbn.data import files, open_source
 from dpbn.domain import Schema, Variable
-from dpbn.errors import DataError
+from dpbn.errors import DataError, InputError
 from dpbn.graph import Dag
 from dpbn.network import Structure
 from dpbn.privacy.guarantee import Sensitivity
@@ -141,6 +141,16 @@ def test_what_one_record_holds_does_not_change_what_the_others_mean(variable):
         np.testing.assert_array_equal(mixed([first, second], variable), one + other, err_msg=f"{first!r} {second!r}")
 
 
+def test_a_number_that_two_labels_equal_is_unknown_like_other_odd_values(tmp_path):
+    """A refusal would tell of that one record, also where odd values are dropped."""
+    labels = Variable("x", ("1", "1.0", "a"))
+    assert mixed(["1", "1.0", "a", 1, 1.5], labels).tolist() == [1, 1, 1]
+    (tmp_path / "t.csv").write_text("x\n1\n1.0\na\n1.00\n")
+    structure = Structure(Schema((labels,)), Dag(("x",), {}))
+    counts = open_source(tmp_path / "t.csv", structure, on_unknown="drop").counts([("x",)])
+    assert counts["x",].tolist() == [1, 1, 1]
+
+
 def test_a_value_that_equals_another_is_not_taken_for_it():
     spans = Variable("x", ("1", "12"))
     month, year = np.timedelta64(12, "M"), np.timedelta64(1, "Y")
@@ -158,9 +168,73 @@ def test_people_told_by_python_objects_in_polars(lazy):
     assert source.counts(SETS)["x",].tolist() == [3, 0, 0]
 
 
+def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_are_bounded(tmp_path):
+    """Whose rows come first would follow the threads, and everybody's rows."""
+    frame = pl.DataFrame({"unit": [1, 1, 2], "x": ["a", "b", "c"], "y": [0.0] * 3})
+    frame.write_parquet(tmp_path / "t.parquet")
+    lazy, kinds = frame.lazy(), pl.LazyFrame({"x": ["a", "b", "c"], "z": [1, 2, 3]})
+    loose = {
+        "JOIN": [lazy.join(kinds, on="x"), lazy.join(kinds, on="x", how="left").filter(pl.col("z") > 0)],
+        "AGGREGATE": [lazy.group_by("x", "unit").agg(pl.col("y").first())],
+        "UNIQUE": [lazy.unique("unit")],
+        "SORT": [lazy.sort("y").with_columns(z=1)],
+        "OPAQUE_PYTHON": [lazy.map_batches(lambda some: some)],
+    }
+    for step, queries in loose.items():
+        for query in queries:
+            with pytest.raises(InputError, match=rf"got {step}: collect\(\) it first"):
+                open_source(query, STRUCTURE, unit="unit")
+            assert open_source(query, STRUCTURE).counts(SETS)[()] > 0
+            assert open_source(query.collect(), STRUCTURE, unit="unit").counts(SETS)["x",].sum() == 2
+    stored = pl.scan_parquet(tmp_path / "t.parquet").rename({"y": "SORT"}).rename({"SORT": "y"})
+    for query in (stored.filter(pl.col("x") != "d"), pl.concat([stored, stored]).drop_nulls().with_columns(z=1)):
+        assert open_source(query, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [1, 0, 1]
+
+
 def test_objects_in_polars_match_value_by_value():
     frame = pl.DataFrame({"x": pl.Series(["a", 1, "b"], dtype=pl.Object), "y": [0.0] * 3})
     assert open_source(frame, STRUCTURE, on_unknown="drop").counts(SETS)["x",].tolist() == [1, 1, 0]
+
+
+def test_who_is_a_person_does_not_depend_on_who_else_is_there():
+    """To NumPy a whole number beyond 2^53 equals a float near it; where pandas met them depended on all others."""
+    generator = np.random.default_rng(0)
+    people = []
+    for start in generator.integers(2**52, 2**53, 120).tolist():
+        people += [
+            float(start << 7),
+            *(np.int64((start << 7) + step) for step in generator.permutation(range(1, 64))[:6]),
+        ]
+    for size in (785, 786, 787, 788, 789):
+        values = [*people[:size], 7]
+        frame = pd.DataFrame({"unit": objects(values), "x": "a", "y": 0.0})
+        assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [size + 1, 0, 0]
+    day = [np.datetime64("2020-01-01", "ns"), np.datetime64("2020-01-01"), pd.Timestamp("2020-01-01")]
+    for two in ([(1, np.nan), (1, float("nan")), (2, np.nan)], [*day, datetime.datetime(2020, 1, 1), day[0] + 1]):
+        frame = pd.DataFrame({"unit": objects(two), "x": "a", "y": 0.0})
+        assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [2, 0, 0]
+
+
+NIGHT = 1603585800  # 2020-10-25 02:30 in Paris, for the first time
+
+
+@pytest.mark.parametrize(
+    ("kind", "others"),
+    [
+        (pa.time64("ns"), [9001, 9002, 9003]),
+        (pa.timestamp("s", "Europe/Paris"), [NIGHT, NIGHT + 3600, NIGHT + 7200]),
+        (pa.timestamp("ns"), [9001, 9002, 9003]),
+        (pa.duration("ns"), [9001, 9002, 9003]),
+    ],
+    ids=str,
+)
+def test_people_whom_python_might_take_for_one_another(tmp_path, monkeypatch, kind, others):
+    """They were told apart within a batch, and not from batch to batch."""
+    monkeypatch.setattr(files, "BATCH_ROWS", 4)
+    units = pa.array([1, 1, 1, others[0], others[1], others[2], others[2], 1, *others], pa.int64()).cast(kind)
+    pq.write_table(pa.table({"unit": units, "x": ["a"] * 11, "y": [0.0] * 11}), tmp_path / "t.parquet")
+    source = open_source(tmp_path / "t.parquet", STRUCTURE, unit="unit")
+    assert source.counts(SETS)["x",].tolist() == [4, 0, 0]
 
 
 @pytest.mark.parametrize("file", [False, True])

@@ -256,6 +256,25 @@ def test_people_whom_the_engine_calls_equal_are_two(native):
     assert source.counts([("x",)])["x",].tolist() == [3, 3]
 
 
+def test_a_column_that_is_there_twice_is_refused(native):
+    table = native(pa.table({"x": ["a"], "z": ["b"]}))
+    table = table.toDF("x", "x") if hasattr(table, "toDF") else table.project("x, z AS x")
+    with pytest.raises(DataError, match="each column once"):
+        open_source(table, Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {})))
+
+
+@pytest.mark.parametrize("whole", ["struct", "list"])
+def test_people_of_several_parts_whom_the_engine_calls_equal_are_two(native, whole):
+    structure = Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {}))
+    table = collated(native, [*[("a", "p1")] * 3, *[("b", "P1")] * 9])
+    if hasattr(table, "selectExpr"):
+        table = table.selectExpr("x", "struct(p, 1) AS p" if whole == "struct" else "array(p) AS p")
+    else:
+        table = table.project("x, {'a': p, 'b': 1} AS p" if whole == "struct" else "x, [p] AS p")
+    source = open_source(table, structure, unit="p", max_contributions=3)
+    assert source.counts([("x",)])["x",].tolist() == [3, 3]
+
+
 def test_the_catch_all_state_and_what_falls_into_it_are_one_cell(native):
     structure = Structure(Schema((Variable("v", ("x", "other"), catch_all="other"),)), Dag(("v",), {}))
     table = pa.table({"v": ["other", "x", "odd", "other", None]})

@@ -9,8 +9,8 @@ import pytest
 from dpbn import BayesianNetwork, load_network
 from dpbn.errors import PrivacyError, TooLargeError
 from dpbn.evaluate import metrics
-from dpbn.evaluate.baselines import BASELINES, experiment_curator
-from dpbn.evaluate.baselines.common import families, maximal, measure_tables
+from dpbn.evaluate.baselines import BASELINES
+from dpbn.evaluate.baselines.common import experiment_curator, families, maximal, measure_tables
 from dpbn.evaluate.baselines.datacube import chosen_cuboids
 from dpbn.evaluate.baselines.fourier import cosine_basis, learn_fourier, spectral_sensitivity
 from dpbn.evaluate.baselines.hdmm import marginal_weights

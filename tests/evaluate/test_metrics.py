@@ -46,20 +46,6 @@ def test_networks_must_share_their_structure():
         metrics.row(TRUTH, load_network("asia"))
 
 
-def test_random_queries_have_the_promised_kinds_and_possible_evidence():
-    network = load_network("asia")
-    records = network.sample(50, seed=1).to_dict("records")
-    queries = metrics.random_queries(network.structure, 40, 3, records)
-    assert queries == metrics.random_queries(network.structure, 40, 3, records)
-    kinds = [(len(q.variables), len(q.evidence)) for q in queries]
-    assert kinds == [(1, 0), (2, 0), (1, 1), (1, 2)] * 10
-    for question in queries:
-        assert not question.evidence or any(
-            all(record[n] == s for n, s in question.evidence.items()) for record in records
-        )
-    assert checked_workload(network.structure, queries) == queries
-
-
 @pytest.mark.parametrize("bad", [lambda: Query((), {}), lambda: Query(("a",), {"a": "0"}), lambda: Query("ab")])
 def test_malformed_queries_are_refused(bad):
     with pytest.raises(QueryError):

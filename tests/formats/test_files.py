@@ -135,8 +135,24 @@ def test_lines_may_end_in_carriage_returns_alone(tmp_path, extension):
 def test_a_file_that_is_no_json_is_told_in_plain_words(tmp_path):
     for text, words in (("", "expected a value"), ('{"a" 1}', "expected ':'"), ("{1}", "a name in double quotes")):
         (tmp_path / "x.json").write_text(text)
-        with pytest.raises(FormatError, match=f"x.json:1:.*not JSON: .*{words}"):
+        with pytest.raises(FormatError, match=f"x.json:1:.*must be JSON: .*{words}"):
             dpbn.load_network(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"format": "dpbn-release", "format": "dpbn-network"}', "each key of an object once"),
+        ('{"version": NaN}', "finite numbers, got NaN"),
+        ('{"version": ' + "9" * 10_000 + "}", "ordinary numbers"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+@pytest.mark.parametrize("load", [dpbn.load_network, dpbn.load_release])
+def test_json_is_read_strictly(tmp_path, load, text, words):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(FormatError, match=f"x.json: .*must be .*{words}"):
+        load(tmp_path / "x.json")
 
 
 def test_a_structure_without_probabilities_is_told_in_plain_words(tmp_path):

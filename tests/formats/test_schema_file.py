@@ -62,10 +62,10 @@ def test_any_label_reads_back(name, states, column):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("unit = ", "1:8: not TOML"),
+        ("unit = ", "1:8: a schema file must be TOML"),
         ("a = 1", "no keys but .* got 'a'"),
         ("unit = 3", "name of a column, got 3"),
-        ("max_contributions = 2", "needs a unit"),
+        ("max_contributions = 2", "must be 1 without a unit"),
         ('unit = "p"\nmax_contributions = 0', "whole number >= 1, got 0"),
         ('unit = "p"\nmax_contributions = true', "whole number >= 1, got True"),
         ("variables = 3", "must be tables"),
@@ -83,7 +83,7 @@ def test_any_label_reads_back(name, states, column):
         ("variables.age.cut_points = [1, 2]", "one state more"),
         ("variables.age.cut_points = [1, 2]", r"^\[variables.age\]: variable 'age' must have"),
         ("variables.Age.column = 'w'", "got 'Age'; did you mean 'age'"),
-        ("unit = person", "1:8: not TOML: Invalid value: text needs straight quotes"),
+        ("unit = person", "1:8: a schema file must be TOML: Invalid value: text needs straight quotes"),
         ("unit = “person”", "text needs straight quotes"),
         ("variables.age.catch_all = 'x'", "one of its states, got 'x'"),
         ("a = " + "[" * 100_000, "nested|TOML"),
@@ -97,5 +97,5 @@ def test_a_mistake_is_a_typed_error(text, message):
 
 
 def test_writing_checks_its_arguments():
-    with pytest.raises(FormatError, match="needs a unit"):
+    with pytest.raises(FormatError, match="must be 1 without a unit"):
         write_schema(STRUCTURE, None, 2)

@@ -53,8 +53,8 @@ LAUGHS = '<!DOCTYPE BIF [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]
         ('<!DOCTYPE BIF [<!ENTITY a SYSTEM "file:///etc/passwd">]><BIF/>', "must not declare entities"),
         ('<!DOCTYPE BIF [<!ENTITY % p SYSTEM "http://127.0.0.1/x"> %p;]><BIF/>', "must not declare entities"),
         ('<!DOCTYPE BIF SYSTEM "x.dtd"><BIF><NETWORK><NAME>&who;</NAME></NETWORK></BIF>', "entit"),
-        ("<BIF><NETWORK>", "1:15: not well-formed XML"),
-        ("", "not well-formed XML: no element found"),
+        ("<BIF><NETWORK>", "1:15: an XMLBIF file must be well-formed XML"),
+        ("", "must be well-formed XML: no element found"),
         ("<html/>", "expected BIF inside the document, got <html>"),
         ("<BIF>" * 100_000, "expected NETWORK inside BIF"),
         (

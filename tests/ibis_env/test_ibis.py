@@ -59,6 +59,12 @@ def test_odd_column_names_and_types(connection):
         open_source(held(connection, pa.table({"y": pa.array([0], pa.date32())})), structure)
 
 
+def test_a_unit_of_several_parts_is_refused(connection):
+    structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))
+    with pytest.raises(DataError, match="text or a whole number, got type List"):
+        open_source(held(connection, pa.table({"p": [["u"]], "y": ["a"]})), structure, unit="p")
+
+
 @pytest.fixture
 def collated(connection):
     """Tables of text that the engine compares without regard to case, or of another type."""

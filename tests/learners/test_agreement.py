@@ -10,7 +10,7 @@ from dpbn.learners.agreement import KNOWN, SAMPLED, SMALLEST, _Tangent, agreed
 from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.refinement import ModelMargins
 from dpbn.learners.stein import Rows
-from dpbn.measure import Moments
+from dpbn.measurement import Moments
 
 TABLES = (("asia", "tub", "either"), ("smoke", "lung"), ("either", "dysp"), ("xray",))
 

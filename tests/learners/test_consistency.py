@@ -7,7 +7,7 @@ import pytest
 
 from dpbn.domain import Schema, Variable
 from dpbn.learners.consistency import least_squares, overlaps
-from dpbn.measure import Moments
+from dpbn.measurement import Moments
 
 SIZES = {"a": 2, "b": 3, "c": 2, "d": 2}
 SCHEMA = Schema(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in SIZES.items()))

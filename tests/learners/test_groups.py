@@ -17,7 +17,8 @@ from dpbn.graph import Dag
 from dpbn.learners import groups as groups_module
 from dpbn.learners.groups import equivalents, plan_groups, saturating_shares
 from dpbn.learners.optimized import learn_optimized
-from dpbn.measure import Curator, total_loss
+from dpbn.measure import Curator
+from dpbn.measurement import total_loss
 from dpbn.network import MAX_TABLE_AXES, Structure, check_cells
 from dpbn.privacy import joint
 from dpbn.privacy.blocks import common_names

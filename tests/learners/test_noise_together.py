@@ -6,7 +6,7 @@ import pytest
 from dpbn import Schema, Variable
 from dpbn.learners.consistency import least_squares, overlaps, precisions
 from dpbn.learners.stein import PROBE, probed
-from dpbn.measure import Measurement, Moments, Together
+from dpbn.measurement import Measurement, Moments, Together
 from dpbn.uncertainty.simulate import simulated_noise
 
 SCHEMA = Schema(tuple(Variable(name, tuple("123"[:size])) for name, size in zip("abcd", (2, 3, 2, 2), strict=True)))

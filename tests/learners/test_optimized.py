@@ -18,7 +18,8 @@ from dpbn.learners.estimate import MARGIN_STANDS_OUT, _give_back, estimate, esti
 from dpbn.learners.groups import MOST_SIGNAL, clear_error, plan_groups
 from dpbn.learners.optimized import apart, learn_optimized, with_delta
 from dpbn.learners.strategy import maximal, plan_tables
-from dpbn.measure import Curator, Moments, variance_apart
+from dpbn.measure import Curator
+from dpbn.measurement import Moments, variance_apart
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
 

@@ -10,7 +10,7 @@ from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.refinement import LEAST, ModelMargins, contradicts, expected_counts, over_states, resolution
 from dpbn.learners.strategy import plan_tables
-from dpbn.measure import Moments
+from dpbn.measurement import Moments
 
 
 @pytest.mark.parametrize("name", ["asia", "child"])

@@ -11,7 +11,7 @@ from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.resemblance import _nearness, blended, resembling
 from dpbn.learners.stein import Rows, probed
-from dpbn.measure import Moments
+from dpbn.measurement import Moments
 from dpbn.network import BayesianNetwork
 
 VARIANCE = 900.0

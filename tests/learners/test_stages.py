@@ -10,7 +10,7 @@ from dpbn import load_network
 from dpbn.errors import InputError
 from dpbn.learners.estimate import estimate
 from dpbn.learners.stages import best_levels, predicted_errors
-from dpbn.measure import finest, total_loss
+from dpbn.measurement import finest, total_loss
 from dpbn.support import supports
 from dpbn.uncertainty.reestimate import estimator_of
 from dpbn.uncertainty.simulate import estimated_rows

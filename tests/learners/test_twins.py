@@ -10,7 +10,7 @@ from dpbn.learners import twins
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.stein import Rows, probed
 from dpbn.learners.twins import _Alike, _chance, shared
-from dpbn.measure import Moments
+from dpbn.measurement import Moments
 from dpbn.network import BayesianNetwork
 
 VARIANCE = 900.0

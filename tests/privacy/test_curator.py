@@ -13,7 +13,8 @@ from dpbn.data import open_source
 from dpbn.domain import Schema, Variable
 from dpbn.errors import PrivacyError
 from dpbn.graph import Dag
-from dpbn.measure import Curator, Ladder, Measurement, Request, total_loss
+from dpbn.measure import Curator
+from dpbn.measurement import Ladder, Measurement, Request, total_loss
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Neighbors, Sensitivity

@@ -17,7 +17,8 @@ from dpbn.domain import Schema, Variable
 from dpbn.errors import DpbnError, FormatError, PrivacyError
 from dpbn.graph import Dag
 from dpbn.learners.optimized import allocation
-from dpbn.measure import Curator, Joint, Measurement, Request, Sampling, Together, total_loss
+from dpbn.measure import Curator
+from dpbn.measurement import Joint, Measurement, Request, Sampling, Together, total_loss
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy import blocks, joint
 from dpbn.privacy import opendp_bridge as bridge
@@ -460,7 +461,7 @@ EDITS = {
     "claim lowered": (lambda d: d["guarantee"].update(epsilon=0.7), "must claim"),
     "a table taken out": (lambda d: d["measurements"].pop(0), "each of them once"),
     "a table twice": (lambda d: d["measurements"].append(d["measurements"][0]), "each of them once"),
-    "one scale changed": (lambda d: d["measurements"][0].update(scale=8.0), "at one scale"),
+    "one scale changed": (lambda d: d["measurements"][0].update(scale=8.0), "once at one scale"),
     "not together any more": (lambda d: d["measurements"][0].pop("together"), "must come with its group"),
     "called Laplace": (lambda d: [m.update(mechanism="laplace") for m in d["measurements"]], "must come with"),
     "another taken into the group": (
@@ -480,7 +481,7 @@ EDITS = {
     ),
     "a group that is no text": (lambda d: _each(d, group=7), "string"),
     "a sample": (lambda d: d["measurements"][0].update(sampling={"rate": "1/2", "group": "1"}), "without sampling"),
-    "a ladder": (lambda d: d["measurements"][0].update(ladder="1/0"), "without gradual"),
+    "a ladder": (lambda d: d["measurements"][0].update(ladder="1/0"), "or gradual"),
     "rows per person": (lambda d: d["guarantee"].update(max_contributions=2), "must be what scale"),
 }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpbn.audit.blackbox import summed_profile
 from dpbn.errors import PrivacyError
-from dpbn.measure import variance_apart
+from dpbn.measurement import variance_apart
 from dpbn.privacy import summed
 from dpbn.privacy.gaussian import rho_budget
 from tests.privacy.laws import summed_laplace

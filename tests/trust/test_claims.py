@@ -12,7 +12,8 @@ import dpbn
 from dpbn.audit.subjects import APART, ROWS, STRUCTURE, independent
 from dpbn.claim import _check_loss
 from dpbn.errors import FormatError
-from dpbn.measure import Curator, Measurement, Request
+from dpbn.measure import Curator
+from dpbn.measurement import Measurement, Request
 from dpbn.privacy.guarantee import Budget, Sensitivity
 
 MANY = independent(4)[1].assign(who=["p", "p", "q"])

@@ -11,7 +11,8 @@ import pytest
 import dpbn
 from dpbn.errors import DpbnError, ImpossibleEvidenceError, PrivacyError, QueryError, TooLargeError
 from dpbn.learners.registry import learner_of
-from dpbn.measure import Curator, total_loss
+from dpbn.measure import Curator
+from dpbn.measurement import total_loss
 from dpbn.privacy.guarantee import Budget, Sensitivity
 
 METHODS = [("uniform", 0.0), ("icml2020", 0.0), ("optimized", 0.0), ("optimized", 1e-6)]

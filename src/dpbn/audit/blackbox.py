@@ -20,6 +20,7 @@ from dpbn.errors import InputError, MissingExtraError
 
 Draws = Callable[[Any, int], Sequence[Any]]
 Score = Callable[[int, int, int], float]
+Bound = Callable[[float, float], float]  # of the loss, from a lower and an upper bound on the two probabilities
 _TESTED = 3  # events carried from the pilot to the test; alpha is shared among them
 
 
@@ -73,16 +74,12 @@ def audit(
 
     `release(table)` gives one outcome; with `many=True`, `release(table, runs)` gives a sequence of independent ones.
     """
-    draws = _checked(release, runs, pilot, alpha, many)
-    trial = collect(draws(table, pilot)), collect(draws(neighbour, pilot))
-    bets = _best_bets(*trial, score=_foreseen(runs, alpha, lambda p, q, n, a: _epsilon_bound(p, q, n, a, delta)))
-    fresh = collect(draws(table, runs)), collect(draws(neighbour, runs))
-    results = [
-        (_epsilon_bound(*_seen(event, fresh, swapped), runs, alpha / len(bets), delta), event.name)
-        for event, swapped in bets
-    ]
-    lower, name = max(results)
-    return Verdict(max(0.0, lower), epsilon, name, runs, alpha)
+
+    def bound(low: float, high: float) -> float:
+        return math.log((low - delta) / high) if low > delta else -math.inf
+
+    draws = release if many else repeated(release)
+    return _verdict(draws, table, neighbour, bound, epsilon, runs, pilot, alpha)
 
 
 def audit_profile(
@@ -98,35 +95,34 @@ def audit_profile(
     many: bool = False,
 ) -> Verdict:
     """Lower-bound delta at a fixed epsilon, against the delta that `profile` promises there."""
-    draws = _checked(release, runs, pilot, alpha, many)
-    trial = collect(draws(table, pilot)), collect(draws(neighbour, pilot))
-    bets = _best_bets(*trial, score=_foreseen(runs, alpha, lambda p, q, n, a: _delta_bound(p, q, n, a, epsilon)))
-    fresh = collect(draws(table, runs)), collect(draws(neighbour, runs))
-    results = [
-        (_delta_bound(*_seen(event, fresh, swapped), runs, alpha / len(bets), epsilon), event.name)
-        for event, swapped in bets
-    ]
-    lower, name = max(results)
-    return Verdict(max(0.0, lower), profile(epsilon), name, runs, alpha)
+
+    def bound(low: float, high: float) -> float:
+        return low - math.exp(epsilon) * high
+
+    draws = release if many else repeated(release)
+    return _verdict(draws, table, neighbour, bound, profile(epsilon), runs, pilot, alpha)
 
 
-def _checked(release: Callable[..., Any], runs: int, pilot: int, alpha: float, many: bool) -> Draws:
+def _verdict(
+    draws: Draws, table: Any, neighbour: Any, bound: Bound, promised: float, runs: int, pilot: int, alpha: float
+) -> Verdict:
+    """Events chosen on a pilot, tested on fresh runs; `bound` says what an event proves."""
     if runs < 1 or pilot < 2 or not 0 < alpha < 1:
         raise InputError(f"runs must be at least 1, pilot at least 2 and alpha in (0, 1), got {runs}, {pilot}, {alpha}")
-    return release if many else repeated(release)
 
+    def foreseen(p: int, q: int, size: int) -> float:
+        """What the test will prove, if probabilities are as the pilot shows, to the bad side: no event wins by luck."""
+        low, high = clopper_pearson(p, q, size, 0.01)
+        return bound(*clopper_pearson(math.floor(low * runs), math.ceil(high * runs), runs, alpha / _TESTED))
 
-def _foreseen(runs: int, alpha: float, bound: Callable[[int, int, int, float], float]) -> Score:
-    """What the test will prove with an event, if its probabilities are as the pilot shows, to the bad side.
-
-    Hundreds of events are compared, so the luckiest must not win by its luck.
-    """
-
-    def score(p: int, q: int, pilot: int) -> float:
-        low, high = clopper_pearson(p, q, pilot, 0.01)
-        return bound(math.floor(low * runs), math.ceil(high * runs), runs, alpha / _TESTED)
-
-    return score
+    trial = collect(draws(table, pilot)), collect(draws(neighbour, pilot))
+    bets = _best_bets(*trial, score=foreseen)
+    fresh = collect(draws(table, runs)), collect(draws(neighbour, runs))
+    lower, name = max(
+        (bound(*clopper_pearson(*_seen(event, fresh, swapped), runs, alpha / len(bets))), event.name)
+        for event, swapped in bets
+    )
+    return Verdict(max(0.0, lower), promised, name, runs, alpha)
 
 
 def _best_bets(first: Outcomes, second: Outcomes, score: Score) -> list[tuple[Event, bool]]:
@@ -159,16 +155,6 @@ def _best_bets(first: Outcomes, second: Outcomes, score: Score) -> list[tuple[Ev
 def _seen(event: Event, outcomes: tuple[Outcomes, Outcomes], swapped: bool) -> tuple[int, int]:
     first, second = (int(event.holds(side).sum()) for side in outcomes)
     return (second, first) if swapped else (first, second)
-
-
-def _epsilon_bound(p: int, q: int, runs: int, alpha: float, delta: float) -> float:
-    low, high = clopper_pearson(p, q, runs, alpha)
-    return math.log((low - delta) / high) if low > delta else -math.inf
-
-
-def _delta_bound(p: int, q: int, runs: int, alpha: float, epsilon: float) -> float:
-    low, high = clopper_pearson(p, q, runs, alpha)
-    return low - math.exp(epsilon) * high
 
 
 def clopper_pearson(p: int, q: int, runs: int, alpha: float) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from dpbn.audit.subjects import (
     whole_learn,
 )
 from dpbn.data import open_source
-from dpbn.measure import Names
+from dpbn.measurement import Names
 from dpbn.network import Structure
 from dpbn.privacy import accounting, gradual
 from dpbn.privacy.noise import Counts, InsecureNoise, SecureNoise

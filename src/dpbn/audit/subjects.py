@@ -25,7 +25,8 @@ from dpbn.learners.procedure1 import node_tables
 from dpbn.learners.strategy import OF_PRECISION, plan_tables
 from dpbn.learners.uniform import equal_shares
 from dpbn.learning import learn
-from dpbn.measure import Curator, Joint, Ladder, Names, Request, Table
+from dpbn.measure import Curator
+from dpbn.measurement import Joint, Ladder, Names, Request, Table
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Neighbors, Sensitivity

@@ -24,7 +24,7 @@ from dpbn.audit.subjects import (
     sliced,
     whole_learn,
 )
-from dpbn.measure import Request
+from dpbn.measurement import Request
 from dpbn.privacy.guarantee import Budget
 
 HEADER = (

@@ -19,6 +19,7 @@ from dpbn.cli.shared import (
     print_json,
     print_table,
     soft_option,
+    tell_written,
     working,
 )
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dpbn.domain import Schema
 
 MOST_ROWS = 200  # of a printed answer
+MOST_NAMED = 4  # weak rows
 
 
 @click.command()
@@ -93,10 +95,10 @@ def _intervals(answer: Any, level: float) -> dict[str, Any]:
         return {}
 
 
-def _warn_of_weak_rows(weak: list[Any], most: int = 4) -> None:
+def _warn_of_weak_rows(weak: list[Any]) -> None:
     if weak:
-        named = [f"{row} {row.weight:.1%}" for row in weak[:most]]
-        left = [f"and {len(weak) - most} more"] if len(weak) > most else []
+        named = [f"{row} {row.weight:.1%}" for row in weak[:MOST_NAMED]]
+        left = [f"and {len(weak) - MOST_NAMED} more"] if len(weak) > MOST_NAMED else []
         click.echo(
             "note: behind this answer are rows with too few records to be learned well (how probable each is, given "
             f"the evidence): {'; '.join(named + left)}",
@@ -199,10 +201,7 @@ def predict(
             for i, state in enumerate(states):
                 columns |= {f"{state} low": low[:, i], f"{state} high": high[:, i]}
         write_table(columns, output)
-    if as_json:
-        print_json({"output": output, "rows": len(values)})
-    else:
-        click.echo(f"wrote {output}: {len(values)} rows")
+    tell_written(output, as_json, len(values))
 
 
 def _check_columns(columns: list[str], target: str, schema: Schema) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,11 @@ from typing import Any
 import click
 
 from dpbn.cli.shared import json_option, print_json, print_table, working
+
+seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
+processes_option = click.option(
+    "--processes", type=click.IntRange(min=1), default=lambda: os.cpu_count() or 1, help="Default: one per core."
+)
 
 
 class Several(click.ParamType):
@@ -55,8 +61,8 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     show_default=True,
     help="Judge: the true network, or the table's frequencies.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
-@click.option("--processes", type=click.IntRange(min=1), default=None, help="Default: one per core.")
+@seed_option
+@processes_option
 @click.option(
     "-o",
     "--output",
@@ -73,7 +79,7 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     "instead (all methods and baselines, budget savings, scaling) and write comparison.md and .html there.",
 )
 @json_option
-def evaluate(output: str, processes: int | None, standing: str | None, as_json: bool, **grid: Any) -> None:
+def evaluate(output: str, processes: int, standing: str | None, as_json: bool, **grid: Any) -> None:
     """Compare methods on data simulated from known networks.
 
     One row per network, method, epsilon, rows and run, in Parquet or CSV by the ending of OUTPUT. Every method
@@ -83,12 +89,9 @@ def evaluate(output: str, processes: int | None, standing: str | None, as_json: 
     dpbn evaluate --networks asia,alarm --methods uniform,optimized,hdmm --epsilons 1 -o results.parquet
     dpbn evaluate --standing comparison --runs 20
     """
-    import os
-
     from dpbn.evaluate.experiments import Grid, run
     from dpbn.evaluate.results import summary
 
-    processes = processes or os.cpu_count() or 1
     if standing is not None:
         _standing(standing, output, processes, grid["runs"], grid["seed"])
         return
@@ -124,8 +127,8 @@ def _standing(folder: str, results: str, processes: int, runs: int, seed: int) -
 @click.command()
 @click.option("--quick", is_flag=True, help="A few runs only: minutes instead of a coffee.")
 @click.option("--runs", type=click.IntRange(min=1), default=None, help="Default: the paper's 10, or 3 with --quick.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
-@click.option("--processes", type=click.IntRange(min=1), default=None, help="Default: one per core.")
+@seed_option
+@processes_option
 @click.option(
     "-o",
     "--output",
@@ -137,7 +140,7 @@ def _standing(folder: str, results: str, processes: int, runs: int, seed: int) -
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Default: results.parquet in OUTPUT.")
 @json_option
 def reproduce(
-    quick: bool, runs: int | None, seed: int, processes: int | None, output: str, results: str | None, as_json: bool
+    quick: bool, runs: int | None, seed: int, processes: int, output: str, results: str | None, as_json: bool
 ) -> None:
     """Run the ICML 2020 paper's evaluation: 16 panels, both tables, its claims.
 
@@ -147,7 +150,6 @@ def reproduce(
     \b
     dpbn reproduce --quick
     """
-    import os
     from pathlib import Path
 
     from dpbn.evaluate.reproduce import reproduce as run_reproduction
@@ -160,7 +162,7 @@ def reproduce(
             quick=quick,
             runs=runs,
             seed=seed,
-            processes=processes or os.cpu_count() or 1,
+            processes=processes,
             results=results or str(Path(output) / "results.parquet"),
             command=command + (f" --seed {seed}" if seed else ""),
             progress=progress,

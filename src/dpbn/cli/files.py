@@ -18,6 +18,7 @@ from dpbn.cli.shared import (
     print_json,
     print_table,
     soft_option,
+    tell_written,
     working,
 )
 
@@ -59,10 +60,7 @@ def sample(
     with working("drawing"):
         frame = Inference(network).sample(rows, evidence, seed=seed) if evidence else network.sample(rows, seed)
         write_table(frame, output)
-    if as_json:
-        print_json({"output": output, "rows": rows})
-    else:
-        click.echo(f"wrote {output}: {rows} rows")
+    tell_written(output, as_json, rows)
 
 
 @click.command()
@@ -82,10 +80,7 @@ def convert(source: str, output: str, overwrite: bool, as_json: bool) -> None:
     check_output(output, source, overwrite=overwrite)
     with working("converting"):
         write_network(network_of(open_model(source)), output)
-    if as_json:
-        print_json({"output": output})
-    else:
-        click.echo(f"wrote {output}")
+    tell_written(output, as_json)
 
 
 @click.command()
@@ -110,7 +105,7 @@ def inspect(
     if schema_from:
         _write_schema(schema_from, output, overwrite, as_json)
     elif not source:
-        raise click.UsageError("inspect must be given a SOURCE or --schema-from")
+        raise click.UsageError("inspect must be given a SOURCE or --schema-from, got neither")
     elif node:
         _show_node(source, node, as_json)
     else:
@@ -201,17 +196,10 @@ def _line(row: dict[str, Any], released: bool) -> tuple[str, ...]:
 def _guarantee(release: Release | None) -> dict[str, Any]:
     if release is None:
         return {"private": None}
-    guarantee = release.guarantee
-    return {
-        "private": release.private,
-        "method": release.method,
-        "epsilon": guarantee.epsilon if release.private else None,
-        "delta": guarantee.delta,
-        "neighbors": str(guarantee.neighbors),
-        "unit": guarantee.unit,
-        "max_contributions": guarantee.max_contributions,
-        "id": release.id,
-    }
+    guarantee = release.guarantee.to_dict()
+    if not release.private:
+        guarantee["epsilon"] = None
+    return {"private": release.private, "method": release.method, **guarantee, "id": release.id}
 
 
 def _show_node(source: str, node: str, as_json: bool) -> None:
@@ -238,7 +226,7 @@ def _write_schema(structure: str, output: str | None, overwrite: bool, as_json: 
     if output:
         check_output(output, structure, overwrite=overwrite)
         write_atomically(output, text)
-        print_json({"output": output}) if as_json else click.echo(f"wrote {output}")
+        tell_written(output, as_json)
     elif as_json:
         print_json({"schema": text})
     else:

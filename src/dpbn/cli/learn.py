@@ -101,9 +101,7 @@ def learn(
     contributions = 1 if max_contributions is None else max_contributions
     Budget(epsilon, delta)  # refuse nonsense before asking about it
     Sensitivity(choices["neighbors"], contributions)
-    own = parse_options(options)
-    if reserved := sorted(set(own) & set(inspect.signature(dpbn.learn).parameters)):
-        raise click.UsageError(f"--option must name an option of the method itself, got {reserved[0]!r}: see --help")
+    own = _own_options(options)
     public_tables = read_mapping(public_cpts, "public CPTs")
     queries = read_workload(workload, public) if workload else None
     book = _open_ledger(ledger, dataset)
@@ -138,15 +136,29 @@ def learn(
     _save(release, output)
     left = float(book.remaining(dataset).epsilon) if book and dataset else None
     if as_json:
-        guarantee = release.guarantee
-        spent = guarantee.epsilon if release.private else None
-        summary = {"output": output, "private": release.private, "epsilon": spent, "delta": guarantee.delta}
-        kept = {"epsilon_left": left} if left is not None else {}
-        print_json({**summary, **kept, "id": release.id, "allocation": dict(release.allocation)})
-    else:
-        click.echo(f"wrote {output}: {release!r}")
-        if left is not None:
-            click.echo(f"left in the ledger for {dataset}: epsilon {left:g}")
+        _print_summary(release, output, left)
+        return
+    click.echo(f"wrote {output}: {release!r}")
+    if left is not None:
+        click.echo(f"left in the ledger for {dataset}: epsilon {left:g}")
+
+
+def _print_summary(release: Release, output: str, left: float | None) -> None:
+    guarantee = release.guarantee
+    spent = guarantee.epsilon if release.private else None
+    summary = {"output": output, "private": release.private, "epsilon": spent, "delta": guarantee.delta}
+    kept = {"epsilon_left": left} if left is not None else {}
+    print_json({**summary, **kept, "id": release.id, "allocation": dict(release.allocation)})
+
+
+def _own_options(items: tuple[str, ...]) -> dict[str, Any]:
+    """Options of the method itself, none of them one that `dpbn.learn` has for all."""
+    import dpbn
+
+    own = parse_options(items)
+    if reserved := sorted(set(own) & set(inspect.signature(dpbn.learn).parameters)):
+        raise click.UsageError(f"--option must name an option of the method itself, got {reserved[0]!r}: see --help")
+    return own
 
 
 def _likely_size(structure: Structure) -> int:
@@ -213,7 +225,7 @@ def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:
     from dpbn.privacy.ledger import Ledger
 
     if (path is None) != (dataset is None):
-        raise click.UsageError("--ledger and --dataset must be given together")
+        raise click.UsageError("--ledger and --dataset must be given together, got one of them")
     if path is None:
         return None
     if not Path(path).exists():

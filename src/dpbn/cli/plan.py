@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from dpbn.cli.shared import (
     word_option,
     working,
 )
+
+if TYPE_CHECKING:
+    from dpbn.uncertainty.forecast import Forecast
 
 
 @click.command()
@@ -74,6 +77,13 @@ def plan(
     if as_json:
         print_json({**forecast.to_dict(), **({"epsilon_for_wanted_error": wanted} if wanted else {})})
         return
+    _show(forecast, span, tables)
+    if wanted:
+        enough = "is reached at any epsilon from" if wanted == LEAST_EPSILON else "needs epsilon"
+        click.echo(f"a mean error of {wanted_error:g} {enough} {wanted:.3g}")
+
+
+def _show(forecast: Forecast, span: str, tables: bool) -> None:
     click.echo(forecast.headline)
     if span:
         click.echo(span)
@@ -89,6 +99,3 @@ def plan(
             for t in forecast.tables
         ]
         print_table(["table", "cells", "noise", "deviation of a cell"], planned)
-    if wanted:
-        enough = "is reached at any epsilon from" if wanted == LEAST_EPSILON else "needs epsilon"
-        click.echo(f"a mean error of {wanted_error:g} {enough} {wanted:.3g}")

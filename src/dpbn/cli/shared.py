@@ -76,7 +76,14 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> None:
+def tell_written(output: str, as_json: bool, rows: int | None = None) -> None:
+    if as_json:
+        print_json({"output": output} | ({} if rows is None else {"rows": rows}))
+    else:
+        click.echo(f"wrote {output}" + ("" if rows is None else f": {rows} rows"))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table on the terminal, where only long cells are broken; as wide as it needs when piped, without colours."""
     from rich import box
     from rich.console import Console
@@ -85,7 +92,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
 
     from dpbn.statement import visible
 
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD)
     cells = [[visible(str(cell)) for cell in row] for row in rows]
     for place, column in enumerate(columns):
         short = all(len(row[place]) <= SHORT_CELL for row in cells)
@@ -227,20 +234,11 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     if path is None:
         return None
     from dpbn.errors import FormatError
-    from dpbn.files import json_fault, read_text
+    from dpbn.files import parse_json, read_text
 
-    try:
-        document = json.loads(read_text(Path(path)))
-    except json.JSONDecodeError as error:
-        raise FormatError(
-            f"{subject} must be JSON: {json_fault(error)}", source=path, line=error.lineno, column=error.colno
-        ) from None
-    except (ValueError, RecursionError) as error:  # thousands of digits, or of brackets
-        if isinstance(error, FormatError):
-            raise
-        raise FormatError(f"{subject} must be JSON, got: {error}", source=path) from None
+    document = parse_json(read_text(path), f"{subject} must be JSON", source=path)
     if not isinstance(document, dict):
-        raise FormatError(f"{subject} must be a JSON object", source=path)
+        raise FormatError(f"{subject} must be a JSON object, got {type(document).__name__}", source=path)
     return document
 
 
@@ -254,7 +252,7 @@ def check_output(path: str, *inputs: str | None, overwrite: bool, by_release: bo
 
     place = Path(path)
     if any(given is not None and _same(place, Path(given)) for given in inputs):
-        raise InputError(f"{path!r} must not be a file that the command reads: choose another name")
+        raise InputError(f"{path!r} must not be a file that the command reads, got one: choose another name")
     check_replaceable(place, by_release=by_release)
     if place.is_file() and not overwrite:
         raise InputError(f"{path!r} must not exist yet, got a file: choose another name or add --overwrite")

@@ -42,7 +42,7 @@ def open_source(
     reading = Reading(structure.schema, matchings(structure.schema, on_unknown), on_unknown, unit, max_contributions)
     engine = _engine(data)
     if engine is None:
-        return RowSource(_reader(data), reading, progress)
+        return RowSource(_reader(data, unit), reading, progress)
     from dpbn.data.pushdown import PushdownSource
 
     return PushdownSource(data, engine, reading, progress)
@@ -51,7 +51,7 @@ def open_source(
 @sealed
 def has_records(path: str) -> bool:
     """Whether any record stands in these files. Exact: for the custodian only."""
-    reader = _reader(path)
+    reader = _reader(path, None)
     return any(block.rows for block in reader.blocks(reader.columns[:1]))
 
 
@@ -84,7 +84,7 @@ def _engine(data: Any) -> str | None:
     return None
 
 
-def _reader(data: Any) -> Reader:
+def _reader(data: Any, unit: str | None) -> Reader:
     """The reader for this kind of table."""
     from dpbn.data import memory
 
@@ -96,7 +96,7 @@ def _reader(data: Any) -> Reader:
     if ("polars", "DataFrame") in kinds:
         return memory.PolarsReader(data)
     if ("polars", "LazyFrame") in kinds:
-        return memory.PolarsLazyReader(data)
+        return memory.PolarsLazyReader(data, in_order=unit is not None)
     if isinstance(data, (str, os.PathLike)):
         from dpbn.data.files import file_reader
 

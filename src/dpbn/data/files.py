@@ -6,7 +6,7 @@ import codecs
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ BATCH_ROWS = 1 << 17
 CSV_BYTES = 1 << 24
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+_END = "dpbn"  # fields of a last line of our own
 
 
 def file_reader(path: str) -> ParquetReader | CsvReader:
@@ -42,12 +43,38 @@ def _files(path: str) -> list[str]:
         files = sorted(glob.glob(path, recursive=True))
     elif Path(path).is_dir():
         found = (file for file in Path(path).rglob("*") if file.name.lower().endswith((*_PARQUET, *_CSV)))
-        files = sorted(str(file) for file in found if not file.name.startswith(("_", ".")))
+        files = sorted(str(file) for file in found if not _set_aside(file.relative_to(path)))
     else:
         files = [path] if Path(path).is_file() else []
     if not files:
         raise InputError(f"data must be an existing file, folder or glob of Parquet or CSV files, got {path!r}")
+    distinct = {(stat.st_dev, stat.st_ino) for stat in map(os.stat, files)}
+    if len(distinct) < len(files):  # through a link every record would count twice
+        raise InputError(f"data must have every file once, got {len(files)} names of {len(distinct)} files in {path!r}")
+    if len({file.lower().removesuffix(".gz") for file in files}) < len(files):
+        raise InputError(f"data must have every file once, got one with and without .gz in {path!r}")
+    if len(files) > 1 and _keeps_versions(files):
+        raise InputError(
+            f"files of a Delta Lake, Hudi or Iceberg table must be read by an engine that knows which of them count, "
+            f"got {path!r}: pass a DuckDB or Spark table"
+        )
     return files
+
+
+def _set_aside(file: Path) -> bool:
+    """Whether a file, or a folder on the way to it, is hidden from readers: copies of editors, unfinished writes."""
+    return any(part.startswith(("_", ".")) and "=" not in part for part in file.parts)
+
+
+def _keeps_versions(files: Sequence[str]) -> bool:
+    """Whether the files belong to a table that keeps what was changed or deleted: a record may be in several."""
+    folders = {folder for file in files for folder in Path(file).absolute().parents}
+    return any(
+        (folder / "_delta_log").exists()
+        or (folder / ".hoodie").exists()
+        or any((folder / "metadata").glob("*.metadata.json"))
+        for folder in folders
+    )
 
 
 class ParquetReader:
@@ -152,7 +179,8 @@ class CsvReader:
         plain = map(unguarded, self._headers)
         return [*self._headers, *(name for name in plain if name not in self._headers)]
 
-    def _open(self, file: str, names: Sequence[str] | None) -> Any:
+    def _open(self, file: str, names: Sequence[str] | None, width: int = 0) -> Any:
+        """A stream of batches of the columns `names`; with `width`, after a last line of that many fields."""
         convert = pa.csv.ConvertOptions(
             include_columns=names,
             column_types=dict.fromkeys(names or (), _DICTIONARY),
@@ -166,8 +194,9 @@ class CsvReader:
             ignore_empty_lines=len(self._headers) != 1,  # in a single column an empty line is a missing value
         )
         try:
+            compression = "gzip" if file.lower().endswith(".gz") else None
             return pa.csv.open_csv(
-                file,
+                _Ended(pa.input_stream(file, compression=compression), width),
                 read_options=pa.csv.ReadOptions(block_size=CSV_BYTES),
                 parse_options=parse,
                 convert_options=convert,
@@ -175,19 +204,63 @@ class CsvReader:
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
             raise _refused(file, error, "must be a UTF-8 CSV file with a header line and the named columns") from None
 
+    def _width(self, place: int) -> int:
+        """How many columns a file has; other files than the first may have more."""
+        if place == 0:
+            return len(self._headers)
+        with self._open(self._files[place], None) as stream:
+            return len(stream.schema)
+
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         compressed = any(file.lower().endswith(".gz") for file in self._files)  # how much is inside is unknown
         headers = list(dict.fromkeys(self._by_name[name] for name in names))
         for place, file in enumerate(self._files):
-            with self._open(file, headers) as stream:
+            with self._open(file, headers, self._width(place)) as stream:
                 try:
-                    for number, batch in enumerate(stream, 1):
+                    for number, batch in enumerate(_whole(stream, file), 1):
                         read = number * CSV_BYTES / max(self._sizes[place], 1)
                         share = None if compressed else _share(self._sizes, place, read)
                         columns = {name: Written(batch.column(self._by_name[name])) for name in names}
                         yield Block(batch.num_rows, columns, share)
                 except (pa.ArrowInvalid, OSError) as error:
                     raise _refused(file, error, "must be UTF-8 text throughout") from None
+
+
+class _Ended:
+    """A CSV file with a line of our own after its last, which no open quote may swallow."""
+
+    closed = False
+
+    def __init__(self, stream: pa.NativeFile, width: int):
+        self._stream, self._ending, self._last = stream, ",".join([_END] * width).encode(), b""
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._stream.read(size)
+        if data:
+            self._last = data[-1:]
+        elif self._last and self._ending:
+            data = (b"" if self._last in b"\r\n" else b"\n") + self._ending
+            self._ending = b""
+        return data
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def _whole(batches: Iterable[pa.RecordBatch], file: str) -> Iterator[pa.RecordBatch]:
+    """The batches of a file without its last line, refused if that is not ours.
+
+    pyarrow ends an open quote where the file ends: one record would swallow all records after it.
+    """
+    held = None
+    for batch in batches:
+        if batch.num_rows:
+            if held is not None:
+                yield held
+            held = batch
+    if held is None or any(column[-1].as_py() != _END for column in held.columns):
+        raise DataError(f"{_shown(file)} must close every quote, got one that is open where the file ends")
+    yield held.slice(0, held.num_rows - 1)
 
 
 def _refused(file: str, error: Exception, requirement: str) -> DataError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpbn.data.rows import Block
+from dpbn.errors import InputError
 
 if TYPE_CHECKING:
     import pandas
@@ -89,13 +91,25 @@ def _from_polars(series: polars.Series) -> Any:
     return series.to_arrow()
 
 
+_NO_ORDER = re.compile(r"^ *(?:[A-Z]+ )*?(\w*JOIN|AGGREGATE|UNIQUE|SORT|MERGE|OPAQUE_PYTHON)\b", re.MULTILINE)
+
+
 class PolarsLazyReader:
-    """A polars query, run in batches each time it is counted."""
+    """A polars query, run in batches each time it is counted.
+
+    `in_order`: taking one person's rows out must leave the others in their order. What polars joins, groups or sorts
+    in several threads comes in another order every time.
+    """
 
     in_memory = False
 
-    def __init__(self, query: polars.LazyFrame):
+    def __init__(self, query: polars.LazyFrame, in_order: bool):
         self._query = query
+        if in_order and (step := _NO_ORDER.search(query.explain(optimized=False))):
+            raise InputError(
+                f"a polars query with a unit must leave rows in the order they are stored in, got {step[1]}: "
+                f"collect() it first"
+            )
 
     @property
     def columns(self) -> Sequence[str]:

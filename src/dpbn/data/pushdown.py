@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.data.encode import wrong_type
+from dpbn.data.encode import plain_type, wrong_type
 from dpbn.data.packing import Group, Names, Table, checked_sets, pack, spread
 from dpbn.data.rows import Progress, Reading
 from dpbn.data.sealed import sealed
@@ -38,6 +38,8 @@ try:
 except ImportError:  # pragma: no cover - the extra is part of the test environment
     raise MissingExtraError("narwhals", "engines") from None
 
+_NESTED = (nw.Struct, nw.List, nw.Array)  # may hold text among others; so may what has no kind
+
 
 class PushdownSource:
     """Counts of a lazy table, made where the table lives."""
@@ -47,7 +49,7 @@ class PushdownSource:
     def __init__(self, native: Any, engine: str, reading: Reading, progress: Progress | None = None):
         self._engine, self._reading, self._progress = engine, reading, progress
         frame, names = _opened(native, engine)
-        reading.check_columns(list(names))
+        reading.check_columns(list(native.columns))
         schema = frame.collect_schema()
         self._keys = [
             _Key(f"dpbn_{position}", matching, names[matching.column], schema[names[matching.column]], engine)
@@ -57,7 +59,9 @@ class PushdownSource:
         columns = list(self._codes.values())
         if reading.unit is not None:
             kind = schema[names[reading.unit]]
-            self._unit_is_text = kind == nw.String
+            self._spelt = "text" if kind == nw.String else "parts" if kind in (*_NESTED, nw.Unknown) else ""
+            if engine == "ibis" and kind in _NESTED:  # it has no bytes of them that every engine understands
+                raise DataError(f"a unit must be told by text or a whole number, got type {plain_type(kind)}")
             columns.append(_unit(names[reading.unit], kind).alias(_UNIT))
         self._frame = frame.select(*columns)
         self._checked = False
@@ -105,7 +109,7 @@ class PushdownSource:
         if self._reading.unit is not None:
             native = frame.filter(~nw.col(_UNIT).is_null()).to_native()
             aliases = [key.alias for key in self._keys]
-            frame = nw.from_native(_NUMBERED[self._engine](native, aliases, self._salt, self._unit_is_text)).lazy()
+            frame = nw.from_native(_NUMBERED[self._engine](native, aliases, self._salt, self._spelt)).lazy()
             frame = frame.filter(nw.col(_RANK) <= self._reading.max_contributions)
         if self._reading.on_unknown == "drop":
             frame = frame.filter(*(~nw.col(key.alias).is_null() for key in self._keys))
@@ -216,11 +220,13 @@ def _unit(column: str, kind: Any) -> Any:
     return nw.when(~unit.is_nan()).then(unit) if kind.is_float() else unit
 
 
-# Text is partitioned by its bytes: by a collation "p1" and "P1" would be one person.
+# Text is partitioned by its bytes: by a collation "p1" and "P1" would be one person. Where text is a part of the unit,
+# both count, since other units may be written alike.
 
 
-def _numbered_duckdb(relation: Any, keys: Sequence[str], salt: int, text: bool) -> Any:
-    unit = f"PARTITION BY {f'encode({_UNIT})' if text else _UNIT} ORDER BY"
+def _numbered_duckdb(relation: Any, keys: Sequence[str], salt: int, spelt: str) -> Any:
+    told = {"text": f"encode({_UNIT})", "parts": f"{_UNIT}, encode({_UNIT}::VARCHAR)"}.get(spelt, _UNIT)
+    unit = f"PARTITION BY {told} ORDER BY"
     placed = relation.project(f"*, row_number() OVER ({unit} {', '.join(keys)}) AS {_PLACE}")
     return placed.project(f"*, row_number() OVER ({unit} hash({_UNIT}, {_PLACE}, {salt}), {_PLACE}) AS {_RANK}")
 
@@ -244,11 +250,12 @@ def _cells_duckdb(relation: Any, groups: Sequence[Sequence[str]]) -> Iterator[Se
         yield from cells
 
 
-def _numbered_ibis(table: Any, keys: Sequence[str], salt: int, text: bool) -> Any:
+def _numbered_ibis(table: Any, keys: Sequence[str], salt: int, spelt: str) -> Any:
     import ibis
 
     def unit(of: Any) -> list[Any]:
-        return [of[_UNIT], of[_UNIT].hash()] if text else [of[_UNIT]]  # Ibis has no bytes that every engine understands
+        # Ibis has no bytes that every engine understands
+        return [of[_UNIT], of[_UNIT].hash()] if spelt == "text" else [of[_UNIT]]
 
     placed = table.mutate(**{_PLACE: ibis.row_number().over(group_by=unit(table), order_by=list(keys))})
     mixed = (placed[_UNIT].cast("string") + "/" + placed[_PLACE].cast("string") + f"/{salt}").hash()
@@ -256,16 +263,18 @@ def _numbered_ibis(table: Any, keys: Sequence[str], salt: int, text: bool) -> An
     return placed.mutate(**{_RANK: rank})
 
 
-def _numbered_spark(frame: Any, keys: Sequence[str], salt: int, text: bool) -> Any:
+def _numbered_spark(frame: Any, keys: Sequence[str], salt: int, spelt: str) -> Any:
     from pyspark.sql import Window, functions
 
-    unit = Window.partitionBy(functions.col(_UNIT).cast("binary") if text else functions.col(_UNIT))
+    whole = functions.col(_UNIT)
+    told = {"text": [whole.cast("binary")], "parts": [whole, whole.cast("string").cast("binary")]}.get(spelt, [whole])
+    unit = Window.partitionBy(*told)
     placed = frame.withColumn(_PLACE, functions.row_number().over(unit.orderBy(*keys)))
     mixed = functions.xxhash64(functions.col(_UNIT), functions.col(_PLACE), functions.lit(salt))
     return placed.withColumn(_RANK, functions.row_number().over(unit.orderBy(mixed, _PLACE)))
 
 
-_NUMBERED: Mapping[str, Callable[[Any, Sequence[str], int, bool], Any]] = {
+_NUMBERED: Mapping[str, Callable[[Any, Sequence[str], int, str], Any]] = {
     "duckdb": _numbered_duckdb,
     "ibis": _numbered_ibis,
     "spark": _numbered_spark,

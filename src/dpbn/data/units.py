@@ -49,15 +49,22 @@ class UnitBound:
 
 
 def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
-    """Dense numbers of the units (-1 if missing) and the units they stand for."""
+    """Dense numbers of the units (-1 if missing) and the units they stand for.
+
+    Who is one person must not depend on who else is there, in this block or before. So objects are told apart by hash
+    and value: pandas compares those of other hashes too where they meet in its table, and to NumPy 2^53 + 1 is 2.0^53.
+    """
     if isinstance(values, Written):
         values = values.fields
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        objects = np.asarray(values, dtype=object)
+        known = zip(objects, pd.isna(objects), strict=True)
+        found: dict[Any, int] = {}
         try:
-            numbers, ids = pd.factorize(np.asarray(values, dtype=object))
-        except TypeError:  # not hashable
+            codes = [-1 if missing else found.setdefault(_key(unit), len(found)) for unit, missing in known]
+        except (TypeError, ValueError):  # not hashable, or an array
             raise DataError("a unit must be told by text or a whole number, got a value that cannot be told") from None
-        return numbers.astype(np.int64), list(ids)
+        return np.array(codes, dtype=np.int64), list(found)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -70,5 +77,30 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
         kind = plain_type(array.type)
         raise DataError(f"a unit must be told by text or a whole number, got a column of type {kind}") from None
     indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    ids = coded.dictionary
-    return indices, ids.cast(pa.large_binary()).to_pylist() if is_text(ids.type) else ids.to_pylist()
+    return indices, _told_apart(coded.dictionary).to_pylist()
+
+
+def _told_apart(ids: pa.Array) -> pa.Array:
+    """Units of a type whose values Python tells apart as well.
+
+    Its times have no nanoseconds, and in a zone two hours of an autumn night are one.
+    """
+    kind = ids.type
+    if is_text(kind):
+        return ids.cast(pa.large_binary())
+    if pa.types.is_time(kind):
+        return ids.cast(pa.time64("ns")).cast(pa.int64())
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return ids.cast(pa.timestamp(kind.unit, "UTC"))
+    return ids
+
+
+def _key(unit: Any) -> Any:
+    """A unit without NumPy around it; parts of it that are missing are all alike, which one NaN and another are not."""
+    if isinstance(unit, np.datetime64):
+        return pd.Timestamp(unit)
+    if isinstance(unit, np.generic):
+        unit = unit.item()
+    if isinstance(unit, tuple):
+        return tuple(None if pd.isna(part) is True else _key(part) for part in unit)
+    return unit

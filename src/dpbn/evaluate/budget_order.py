@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbn.evaluate.baselines import experiment_curator
+from dpbn.evaluate.baselines.common import experiment_curator
 from dpbn.evaluate.paper_figures import ASIA_ORDER
 from dpbn.evaluate.questions import derived_seed
 from dpbn.formats import load_network

@@ -6,7 +6,7 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from dpbn.evaluate.pages import Block, Figure, Heading, Points, Table, Text, wri
 from dpbn.evaluate.plots import LABELS, cost_plot, curves, saving_plot
 from dpbn.evaluate.results import Row, summary
 from dpbn.evaluate.saving import Saving, savings
-from dpbn.evaluate.scaling import Cost, cost_curves, cost_rows
+from dpbn.evaluate.scaling import Cost, cost_curves
 from dpbn.files import write_atomically
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _costs(results: Path | None) -> list[Cost]:
         return [Cost(**entry) for entry in json.loads(kept.read_text("utf-8"))]
     measured = cost_curves()
     if kept is not None:
-        write_atomically(kept, json.dumps(cost_rows(measured), indent=1))
+        write_atomically(kept, json.dumps([asdict(cost) for cost in measured], indent=1))
     return measured
 
 

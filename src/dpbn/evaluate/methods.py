@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError
-from dpbn.evaluate.baselines import BASELINES, Learner, experiment_curator
+from dpbn.evaluate.baselines import BASELINES
+from dpbn.evaluate.baselines.common import Learner, experiment_curator
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
 from dpbn.measure import CountSource

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError
-from dpbn.network import BayesianNetwork, Structure
-from dpbn.workload import Query, Workload
+from dpbn.network import BayesianNetwork
+from dpbn.workload import Query
 
 MIXTURE = 1e-4
 Array = NDArray[np.float64]
@@ -72,8 +72,8 @@ def weighted(truth: BayesianNetwork, learned: BayesianNetwork, parents: Mapping[
     return float(np.mean([(errors * parents[node]).sum() for node, errors in row_errors(truth, learned).items()]))
 
 
-def row_kl(truth: BayesianNetwork, learned: BayesianNetwork, mixture: float = MIXTURE) -> float:
-    return float(np.mean([rows.mean() for rows in divergences(truth, learned, mixture).values()]))
+def row_kl(truth: BayesianNetwork, learned: BayesianNetwork) -> float:
+    return float(np.mean([rows.mean() for rows in divergences(truth, learned, MIXTURE).values()]))
 
 
 def joint_kl(
@@ -92,19 +92,3 @@ def query_error(truth: Answers, learned: Answers, question: Query) -> float:
     variables, evidence = list(question.variables), dict(question.evidence)
     difference = truth.query(variables, evidence).values - learned.query(variables, evidence).values
     return float(np.abs(difference).sum())
-
-
-def random_queries(structure: Structure, count: int, seed: int, records: Sequence[Mapping[str, str]]) -> Workload:
-    """`count` queries: by turns the marginal of one node, of two, and one node given one, given two.
-
-    Evidence is read off `records` (rows of labels drawn from the true network), so it is possible.
-    """
-    generator = np.random.default_rng(seed)
-    queries = []
-    for index in range(count):
-        targets, observed = ((1, 0), (2, 0), (1, 1), (1, 2))[index % 4]
-        wanted = min(targets + observed, len(structure.nodes))
-        chosen = [structure.nodes[i] for i in generator.choice(len(structure.nodes), wanted, replace=False)]
-        record = records[int(generator.integers(len(records)))] if observed else {}
-        queries.append(Query(tuple(chosen[:targets]), {name: record[name] for name in chosen[targets:]}))
-    return tuple(queries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,17 +71,16 @@ def key(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in KEY)
 
 
-def summary(
-    rows: Iterable[Row],
-    measures: Sequence[str] = MEASURES,
-    by: Sequence[str] = ("network", "rows", "epsilon", "method"),
-) -> pandas.DataFrame:
-    """Mean and standard error over runs of every measure, one row per group; `runs` counts, `refusal` says why none."""
+def summary(rows: Iterable[Row]) -> pandas.DataFrame:
+    """Mean and standard error over runs of every measure, one row for all runs of a kind.
+
+    `runs` counts those that gave an answer, `refusal` says why others did not.
+    """
     import pandas
 
     table = pandas.DataFrame(list(rows), columns=list(COLUMNS))
-    columns = [*measures, *(["seconds"] if "seconds" not in measures else [])]
-    groups = table.groupby(list(by), sort=False)
+    columns, by = [*MEASURES, "seconds"], ["network", "rows", "epsilon", "method"]
+    groups = table.groupby(by, sort=False)
     means = groups[columns].mean()
     errors = groups[columns].agg(standard_error).add_suffix("_se")
     done = (table["refusal"] == "").groupby([table[name] for name in by], sort=False).sum().rename("runs")

@@ -8,12 +8,10 @@ disturbs less. Memory is the rise of the process's peak over its size before the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 from dpbn.evaluate.synthetic import random_network
 
@@ -35,12 +33,12 @@ class Cost:
     megabytes: float
 
 
-def measure_cost(method: str, nodes: int, rows: int, seed: int = 0) -> Cost:
+def measure_cost(method: str, nodes: int, rows: int) -> Cost:
     """Time one `dpbn.learn` on `rows` records simulated from a random network of `nodes` nodes."""
     import dpbn
 
-    network = random_network(nodes, seed)
-    data = network.sample(rows, seed=seed)
+    network = random_network(nodes, seed=0)
+    data = network.sample(rows, seed=0)
     dpbn.learn(data.head(10), network.structure, 1.0, method=method)  # imports and first compilations
     before = _settled_memory()
     seconds = float("inf")
@@ -55,27 +53,15 @@ def measure_cost(method: str, nodes: int, rows: int, seed: int = 0) -> Cost:
     return Cost(method, nodes, rows, cells, seconds, max(_peak_memory() - before, 0.0))
 
 
-def cost_curves(
-    methods: Sequence[str] = METHODS,
-    nodes: Sequence[int] = NODES,
-    rows: Sequence[int] = ROWS,
-    *,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Cost]:
+def cost_curves() -> list[Cost]:
     """Costs while nodes vary (at NODES_ROWS rows) and while rows vary (at ROWS_NODES nodes)."""
-    points = {(m, n, NODES_ROWS): None for m in methods for n in nodes}
-    points |= {(m, ROWS_NODES, r): None for m in methods for r in rows}
+    points = {(m, n, NODES_ROWS): None for m in METHODS for n in NODES}
+    points |= {(m, ROWS_NODES, r): None for m in METHODS for r in ROWS}
     costs = []
-    for done, point in enumerate(points):
-        progress(done, len(points))
+    for point in points:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             costs.append(pool.submit(measure_cost, *point).result())
-    progress(len(points), len(points))
     return costs
-
-
-def cost_rows(costs: Sequence[Cost]) -> list[dict[str, Any]]:
-    return [asdict(cost) for cost in costs]
 
 
 def _settled_memory() -> float:

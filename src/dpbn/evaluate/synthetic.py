@@ -9,18 +9,20 @@ from dpbn.errors import InputError
 from dpbn.graph import Dag
 from dpbn.network import BayesianNetwork, Structure
 
+MOST_PARENTS, MOST_STATES = 3, 4
 
-def random_network(nodes: int, seed: int, *, most_parents: int = 3, most_states: int = 4) -> BayesianNetwork:
-    """Up to `most_parents` parents among the ten nodes before, 2 to `most_states` states, flat Dirichlet rows."""
-    if nodes < 1 or most_parents < 0 or most_states < 2:
-        raise InputError(f"nodes must be at least 1 and states at least 2, got {nodes} and {most_states}")
+
+def random_network(nodes: int, seed: int) -> BayesianNetwork:
+    """Parents among the ten nodes before, two states or more, flat Dirichlet rows."""
+    if nodes < 1:
+        raise InputError(f"nodes must be at least 1, got {nodes}")
     generator = np.random.default_rng(seed)
     names = tuple(f"n{i}" for i in range(nodes))
-    sizes = generator.integers(2, most_states + 1, size=nodes)
+    sizes = generator.integers(2, MOST_STATES + 1, size=nodes)
     parents = {}
     for i, name in enumerate(names):
         near = names[max(0, i - 10) : i]
-        count = min(len(near), int(generator.integers(0, most_parents + 1)))
+        count = min(len(near), int(generator.integers(0, MOST_PARENTS + 1)))
         parents[name] = tuple(near[j] for j in generator.choice(len(near), count, replace=False)) if count else ()
     schema = Schema(
         tuple(Variable(n, tuple(f"s{k}" for k in range(size))) for n, size in zip(names, sizes, strict=True))

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Variable
 from dpbn.errors import FormatError
-from dpbn.files import json_fault
+from dpbn.files import parse_json
 from dpbn.formats.tables import assembled, checked_rows
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
@@ -143,39 +143,18 @@ def _cpt(structure: Structure, node: str, nested: Any) -> NDArray[np.float64]:
     return checked_rows(structure, node, table)
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise FormatError(f"numbers must be finite, got {name}")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise FormatError("the keys of an object must be distinct, got one twice")
-    return made
-
-
-def decode(text: str) -> Any:
-    """JSON text as plain values, strictly: no repeated keys, no NaN, and only FormatError when malformed."""
-    try:
-        return json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant, object_pairs_hook=_object)
-    except json.JSONDecodeError as error:
-        raise FormatError(f"not JSON: {json_fault(error)}", line=error.lineno, column=error.colno) from None
-    except RecursionError:
-        raise FormatError("lists and objects must be nested less deeply") from None
-    except FormatError:
-        raise
-    except ValueError as error:  # an integer of thousands of digits
-        raise FormatError(f"JSON must hold ordinary numbers, got: {error}") from None
+def _decoded(text: str) -> Any:
+    return parse_json(text.removeprefix("\ufeff"), "a network file must be JSON")
 
 
 def read(text: str) -> BayesianNetwork:
     """The network in a JSON text."""
-    return network_from_dict(decode(text))
+    return network_from_dict(_decoded(text))
 
 
 def read_structure(text: str) -> Structure:
     """The structure in a JSON text, with or without CPTs."""
-    return structure_from_dict(decode(text))
+    return structure_from_dict(_decoded(text))
 
 
 def write(network: BayesianNetwork) -> str:

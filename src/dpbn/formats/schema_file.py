@@ -103,7 +103,7 @@ def _check_contributions(unit: str | None, max_contributions: Any) -> None:
     if type(max_contributions) is not int or max_contributions < 1:
         raise FormatError(f"max_contributions must be a whole number >= 1, got {max_contributions!r}")
     if unit is None and max_contributions != 1:
-        raise FormatError(f"max_contributions needs a unit, got {max_contributions} without one")
+        raise FormatError(f"max_contributions must be 1 without a unit, got {max_contributions}")
 
 
 def _check_keys(table: dict[str, Any], known: frozenset[str], subject: str) -> None:
@@ -124,11 +124,11 @@ def _decode(text: str) -> dict[str, Any]:
             line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
         reason = _PLACE.sub("", message)
         hint = ': text needs straight quotes, as in "yes"' if reason == "Invalid value" else ""
-        raise FormatError(f"not TOML: {reason}{hint}", line=line, column=column) from None
+        raise FormatError(f"a schema file must be TOML: {reason}{hint}", line=line, column=column) from None
     except RecursionError:
-        raise FormatError("values must be nested less deeply") from None
+        raise FormatError("a schema file must be TOML, got values nested too deeply") from None
     except ValueError as error:  # an integer of thousands of digits, a date that does not exist
-        raise FormatError(f"not TOML: {error}") from None
+        raise FormatError(f"a schema file must be TOML: {error}") from None
 
 
 def _text(value: str) -> str:

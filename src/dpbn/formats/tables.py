@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpbn.domain import Schema, Variable
 from dpbn.errors import FormatError
 from dpbn.graph import Dag
+from dpbn.matching import is_number
 from dpbn.network import ROW_SUM_TOLERANCE, Structure
 
 # Files print few digits. Up to ROW_SUM_TOLERANCE a row is kept bit for bit as it was read; up to this it is
@@ -35,16 +36,8 @@ def numbers_of(words: Sequence[str], subject: str) -> list[float]:
     try:
         return list(map(float, words))
     except ValueError:
-        wrong = next(word for word in words if not _is_number(word))
+        wrong = next(word for word in words if not is_number(word))
         raise FormatError(f"{subject} must be numbers, got {wrong[:40]!r}") from None
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def row_name(structure: Structure, node: str, row: int) -> str:

@@ -90,8 +90,8 @@ class _Reader:
         try:
             self._parser.Parse(text.removeprefix("\ufeff"), True)
         except expat.ExpatError as error:
-            reason = expat.ErrorString(error.code)
-            raise FormatError(f"not well-formed XML: {reason}", line=error.lineno, column=error.offset + 1) from None
+            reason = f"an XMLBIF file must be well-formed XML: {expat.ErrorString(error.code)}"
+            raise FormatError(reason, line=error.lineno, column=error.offset + 1) from None
 
     def _fail(self, message: str) -> NoReturn:
         line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1

@@ -200,11 +200,7 @@ class CalibratedTree:
     def _absorb(self, findings: Findings) -> dict[int, Array]:
         """Cliques with their findings multiplied in."""
         changed: dict[int, Array] = {}
-        likelihoods = dict(findings.soft)
-        for v, code in findings.hard.items():
-            likelihoods[v] = np.zeros(self.model.sizes[v])
-            likelihoods[v][code] = 1.0
-        for v, likelihood in likelihoods.items():
+        for v, likelihood in findings.likelihoods(self.model.sizes).items():
             clique = self.tree.home[v]
             changed[clique] = self.nodes[v].multiply(changed.get(clique, self.tables[clique]), likelihood)
         return changed

@@ -55,6 +55,7 @@ class Contraction:
         self.cells = cells(shared) * m * n
         inner = m * k * n
         stays = BATCH in shared and inner < WORTH_MOVING * (m * k + k * n + m * n)  # the batch, on the last axis
+        self._swapped = False
         if not summed:
             self._mode = "multiply"
             scope = _ordered((*a, *right) if cells(a) >= cells(b) else (*b, *left))
@@ -85,22 +86,18 @@ class Contraction:
         self.scope = scope
 
     def __call__(self, a: Array, b: Array) -> Array:
+        if self._swapped:
+            a, b = b, a
+        if self._sum_a:
+            a = np.add.reduce(a, axis=self._sum_a)
+        if self._sum_b:
+            b = np.add.reduce(b, axis=self._sum_b)
         if self._mode == "matrix product":
-            if self._swapped:
-                a, b = b, a
-            if self._sum_a:
-                a = np.add.reduce(a, axis=self._sum_a)
-            if self._sum_b:
-                b = np.add.reduce(b, axis=self._sum_b)
             (axes_a, shape_a), (axes_b, shape_b) = self._a, self._b
             product = np.matmul(a.transpose(axes_a).reshape(shape_a), b.transpose(axes_b).reshape(shape_b))
             if self._batched:
                 product = np.ascontiguousarray(product.reshape(self._shape[-1], -1).T)
             return product.reshape(self._shape)
-        if self._sum_a:
-            a = np.add.reduce(a, axis=self._sum_a)
-        if self._sum_b:
-            b = np.add.reduce(b, axis=self._sum_b)
         (axes_a, index_a), (axes_b, index_b) = self._a, self._b
         product = np.multiply(a.transpose(axes_a)[index_a], b.transpose(axes_b)[index_b], order="C")
         return np.add.reduce(product, axis=self._summed) if self._summed else product

@@ -88,8 +88,8 @@ class Differentiator:
         findings = words.findings(evidence)
         asked = listed(targets)
         variables = words.targets(asked, findings.hard) if asked else ()
-        if len(set(variables) & set(findings.soft)):
-            raise QueryError("targets must not carry soft evidence when derivatives are asked")
+        if both := [words.nodes[v] for v in variables if v in findings.soft]:
+            raise QueryError(f"targets must not carry soft evidence when derivatives are asked, got {both}")
         plan = self._engine.plan(variables, findings, "all")
         assert plan.program is not None
         tables = self._engine.tables(plan, findings)

@@ -29,6 +29,14 @@ class Findings:
         """What a plan may depend on: which variables are observed, never their states."""
         return frozenset(self.hard), frozenset(self.soft)
 
+    def likelihoods(self, sizes: Sequence[int]) -> dict[int, Array]:
+        """All findings as one vector each."""
+        found = dict(self.soft)
+        for v, code in self.hard.items():
+            found[v] = np.zeros(sizes[v])
+            found[v][code] = 1.0
+        return found
+
 
 class Vocabulary:
     """The names and labels of a structure, as numbers."""

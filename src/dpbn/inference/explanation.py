@@ -78,11 +78,7 @@ class Explanation:
     def _best(self, findings: Findings) -> tuple[dict[int, int], float]:
         tree = self.tree
         changed: dict[int, Array] = {}
-        likelihoods = dict(findings.soft)
-        for v, code in findings.hard.items():
-            likelihoods[v] = np.zeros(self.model.sizes[v])
-            likelihoods[v][code] = 1.0
-        for v, likelihood in likelihoods.items():
+        for v, likelihood in findings.likelihoods(self.model.sizes).items():
             home = tree.home[v]
             changed[home] = self.nodes[v].multiply(changed.get(home, self.tables[home]), likelihood)
         log = self.log

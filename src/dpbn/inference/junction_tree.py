@@ -38,7 +38,7 @@ class JunctionTree:
         return max(len(clique) for clique in self.cliques) - 1
 
 
-def junction_tree(elimination: Elimination, sizes: Sequence[int], small: int = SMALL_CLIQUE) -> JunctionTree:
+def junction_tree(elimination: Elimination, sizes: Sequence[int]) -> JunctionTree:
     """Maximal cliques of an elimination of all variables, joined where that is cheap, rooted at the middle."""
     position = {v: i for i, v in enumerate(elimination.order)}
     bags = dict(enumerate(elimination.cliques))
@@ -55,7 +55,7 @@ def junction_tree(elimination: Elimination, sizes: Sequence[int], small: int = S
             other = first_root  # separate components hang together by an empty separator
         links[i].add(other)
         links[other].add(i)
-    _join(bags, links, sizes, small)
+    _join(bags, links, sizes)
     return _rooted(bags, links, sizes, len(elimination.order), position)
 
 
@@ -63,7 +63,7 @@ def _cells(mask: int, sizes: Sequence[int]) -> int:
     return math.prod(sizes[v] for v in bits(mask))
 
 
-def _join(bags: dict[int, int], links: dict[int, set[int]], sizes: Sequence[int], small: int) -> None:
+def _join(bags: dict[int, int], links: dict[int, set[int]], sizes: Sequence[int]) -> None:
     """Join neighbours when one contains the other or their union is small."""
     waiting = list(bags)
     while waiting:
@@ -79,7 +79,7 @@ def _join(bags: dict[int, int], links: dict[int, set[int]], sizes: Sequence[int]
             if not bags[bag] & bags[other]:
                 continue
             cells = _cells(union, sizes)
-            if cells <= small and (best < 0 or cells < cost):
+            if cells <= SMALL_CLIQUE and (best < 0 or cells < cost):
                 best, cost = other, cells
         if best < 0:
             continue

@@ -47,8 +47,9 @@ class BatchInference:
                     f"CPTs of {node!r} must have shape {(batch or 'batch', *shape)}, got {table.shape}"
                 )
             batch = table.shape[0] if varies else batch
-            if not np.all(np.isfinite(table)) or np.any(table < 0):
-                raise StructureError(f"CPTs of {node!r} must hold finite probabilities >= 0")
+            unfit = table[~(np.isfinite(table) & (table >= 0))]
+            if unfit.size:
+                raise StructureError(f"CPTs of {node!r} must hold finite probabilities >= 0, got {float(unfit[0])!r}")
             total = table.sum(axis=-1, keepdims=True)
             if np.any(np.abs(total - 1) > 1e-6):
                 raise StructureError(f"rows of the CPTs of {node!r} must sum to 1, got {float(total.flat[0])!r}")

@@ -103,18 +103,13 @@ def plan_elimination(
     *,
     limit: int,
     relevant: Sequence[int],
-    subject: str = "the largest factor of this question",
 ) -> Plan:
     """Try every heuristic on the factors' graph, keep the cheapest, refuse it if too large, compile it."""
-    keep = 0
-    for variable in output:
-        keep |= 1 << variable
+    subject = "the largest factor of this question"
+    keep = sum(1 << variable for variable in output)
     check_size(math.prod(sizes[v] for v in output), limit, "the answer")
     present = {v for scope in scopes for v in scope}
-    absent = 0
-    for variable in range(len(sizes)):
-        if variable not in present:
-            absent |= 1 << variable
+    absent = sum(1 << variable for variable in range(len(sizes)) if variable not in present)
     elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=keep | absent, limit=limit)
     check_size(elimination.largest, limit, subject)
     program = Program(scopes, elimination.order, output, sizes)

@@ -75,84 +75,39 @@ class Shadows:
     ):
         self.model = model
         self.tree = tree
-        count = len(tree.cliques)
-        homes: list[list[int]] = [[] for _ in range(count)]
+        homes: list[list[int]] = [[] for _ in tree.cliques]
         for v, clique in enumerate(tree.home):
             homes[clique].append(v)
-        starts, begin, end, total = self._layout(homes)
+        starts, stretches = self._layout(homes)
         sizes = model.sizes
         self.slices = [slice(starts[v], starts[v] + sizes[v]) for v in range(len(sizes))]
         self.residents = [[(nodes[v], self.slices[v]) for v in its] for its in homes]
-        self.priors = np.zeros(total)
+        self.priors = np.zeros(sum(sizes))
         for v in range(len(sizes)):
             prior = nodes[v].sum(tables[tree.home[v]])
             self.priors[self.slices[v]] = prior / np.add.reduce(prior)
-        behind = [sum(1 << v for v in its) for its in homes]
-        cliques, cells = [1] * count, list(tree.cells)
-        for i in range(count - 1, 0, -1):
-            parent = tree.parents[i]
-            behind[parent] |= behind[i]
-            cliques[parent] += cliques[i]
-            cells[parent] += cells[i]
-        everything = (1 << len(sizes)) - 1
-        self.edges: list[list[Edge]] = [[] for _ in range(count)]
-        for i in range(1, count):
-            parent = tree.parents[i]
-            a, b = begin[i], end[i]
-            inside = [(slice(a, b), slice(0, b - a))]
-            outside = [(slice(0, a), slice(0, a)), (slice(b, total), slice(a, total - (b - a)))]
-            self.edges[parent].append(
-                Edge(
-                    i,
-                    True,
-                    tree.separators[i],
-                    down[i],
-                    up[i],
-                    separators[i],
-                    behind[i],
-                    inside,
-                    b - a,
-                    cliques[i],
-                    cells[i],
-                )
-            )
-            self.edges[i].append(
-                Edge(
-                    parent,
-                    False,
-                    tree.separators[i],
-                    up[i],
-                    down[i],
-                    separators[i],
-                    everything & ~behind[i],
-                    outside,
-                    total - (b - a),
-                    count - cliques[i],
-                    cells[0] - cells[i],
-                )
-            )
+        self.edges = _edges(tree, separators, up, down, homes, stretches)
         self._fill(tables)
         self._relatives: tuple[list[int], list[int]] | None = None
         self.all_shadowed = all(edge.shadow is not None for edges in self.edges for edge in edges)
 
-    def _layout(self, homes: Sequence[Sequence[int]]) -> tuple[list[int], list[int], list[int], int]:
-        """Positions of the nodes' states such that every subtree is one stretch."""
-        starts = [0] * len(self.model.sizes)
-        begin, end = [0] * len(homes), [0] * len(homes)
+    def _layout(self, homes: Sequence[Sequence[int]]) -> tuple[list[int], list[tuple[int, int]]]:
+        """Where each node's states begin, such that every subtree is one stretch; the stretches."""
+        starts, stretches = [0] * len(self.model.sizes), [(0, 0)] * len(homes)
         place = 0
         stack = [(0, False)]
         while stack:
             i, done = stack.pop()
             if done:
-                end[i] = place
+                stretches[i] = stretches[i][0], place
                 continue
-            begin[i] = place
+            stretches[i] = place, place
             for v in homes[i]:
                 starts[v] = place
                 place += self.model.sizes[v]
             stack.append((i, True))
             stack.extend((child, False) for child in reversed(self.tree.children[i]))
-        return starts, begin, end, place
+        return starts, stretches
 
     def _fill(self, tables: Sequence[Array]) -> None:
         """Matrices from the leaves inward, within memory and effort; an edge needs those of all edges behind it."""
@@ -246,6 +201,37 @@ class Shadows:
     def split(self, values: Array) -> list[Array]:
         """One array per node, in node order."""
         return [values[where] for where in self.slices]
+
+
+def _edges(
+    tree: JunctionTree,
+    separators: Sequence[Array],
+    up: Sequence[Projection],
+    down: Sequence[Projection],
+    homes: Sequence[Sequence[int]],
+    stretches: Sequence[tuple[int, int]],
+) -> list[list[Edge]]:
+    """Both directions of every edge of the tree, by the clique they leave; a subtree's states are one stretch."""
+    count, total = len(tree.cliques), stretches[0][1]
+    behind = [sum(1 << v for v in its) for its in homes]
+    cliques, cells = [1] * count, list(tree.cells)
+    for i in range(count - 1, 0, -1):
+        parent = tree.parents[i]
+        behind[parent] |= behind[i]
+        cliques[parent] += cliques[i]
+        cells[parent] += cells[i]
+    edges: list[list[Edge]] = [[] for _ in range(count)]
+    for i in range(1, count):
+        parent, scope, separator = tree.parents[i], tree.separators[i], separators[i]
+        a, b = stretches[i]
+        size, rest = b - a, total - (b - a)
+        inside = [(slice(a, b), slice(0, size))]
+        outside = [(slice(0, a), slice(0, a)), (slice(b, total), slice(a, rest))]
+        below = behind[i], inside, size, cliques[i], cells[i]
+        above = behind[0] & ~behind[i], outside, rest, count - cliques[i], cells[0] - cells[i]
+        edges[parent].append(Edge(i, True, scope, down[i], up[i], separator, *below))
+        edges[i].append(Edge(parent, False, scope, up[i], down[i], separator, *above))
+    return edges
 
 
 def _by_separator(edges: Sequence[Edge]) -> dict[Way, list[Edge]]:

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.learners.strategy import holders_of
-from dpbn.measure import Moments, Names
+from dpbn.learners.strategy import holders_of, in_order
+from dpbn.measurement import Moments, Names
 
 Array = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ def overlaps(schema: Schema, tables: Sequence[Names]) -> tuple[Overlap, ...]:
     for shared in [frozenset[str](), *sorted(closure, key=lambda s: (len(s), sorted(s)))]:
         holding = set(range(len(tables))) if not shared else set.intersection(*(holders[n] for n in shared))
         if len(holding) > 1:
-            subset = tuple(sorted(shared, key=schema.position))
+            subset = in_order(schema, shared)
             members = tuple(member(schema, tables, index, subset) for index in sorted(holding))
             result.append(Overlap(subset, schema.cells(subset), members))
     return tuple(result)

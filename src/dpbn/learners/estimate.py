@@ -44,9 +44,9 @@ from dpbn.learners.refinement import (
 from dpbn.learners.resemblance import blended
 from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
 from dpbn.learners.stein import Rows, per_repetition, probed
-from dpbn.learners.strategy import holders_of
+from dpbn.learners.strategy import holders_of, in_order
 from dpbn.learners.twins import shared
-from dpbn.measure import Measurement, Moments, Names
+from dpbn.measurement import Measurement, Moments, Names
 from dpbn.network import Structure
 
 Array = NDArray[np.float64]
@@ -84,7 +84,7 @@ class Start:
 
 @lru_cache(maxsize=32)
 def layout(schema: Schema, tables: tuple[Names, ...]) -> Layout:
-    ordered = tuple(tuple(sorted(names, key=schema.position)) for names in tables)
+    ordered = tuple(in_order(schema, names) for names in tables)
     return Layout(ordered, tuple(schema.cells(names) for names in ordered), overlaps(schema, ordered))
 
 
@@ -118,7 +118,7 @@ def estimate_batch(
     if not wanted:
         return {node: np.broadcast_to(cpt, (repetitions, *np.shape(cpt))) for node, cpt in public_cpts.items()}
     plan = layout(structure.schema, tuple(tuple(names) for names in tables))
-    noisy = [_in_order(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
+    noisy = [_transposed(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
     noise = [some.at_least(SMALLEST_VARIANCE) for some in noises]
     noisy = probed(noisy, noise, plan.tables)
     start = consistent_counts(structure.schema, plan, noisy, noise)
@@ -231,7 +231,7 @@ def _borrowed(reading: _Reading, rows: Mapping[str, Rows]) -> dict[str, Array]:
 def family_margin(schema: Schema, plan: Layout, index: int, table: Array, names: Names) -> Array:
     """The margin of table `index` on a family, axes as the family's names."""
     inside = tuple(name for name in plan.tables[index] if name in names)
-    return _in_order(member(schema, plan.tables, index, inside).margin(table), inside, names)
+    return _transposed(member(schema, plan.tables, index, inside).margin(table), inside, names)
 
 
 def family_homes(structure: Structure, plan: Layout, noises: Sequence[Moments]) -> dict[str, int]:
@@ -356,6 +356,6 @@ def _centred(margin: Array) -> Array:
     return margin
 
 
-def _in_order(table: Array, names: Sequence[str], into: Sequence[str]) -> Array:
+def _transposed(table: Array, names: Sequence[str], into: Sequence[str]) -> Array:
     """Transpose a batch of tables over `names` to the order `into`."""
     return np.transpose(table, [0, *(1 + list(names).index(name) for name in into)])

@@ -15,9 +15,8 @@ Tables merge before it is known which of them are drawn together, so less merged
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,13 +30,15 @@ from dpbn.learners.strategy import (
     LARGEST_MERGED,
     family_weights,
     holders_of,
+    in_order,
+    join_greedily,
     merged,
     of_their_own,
     table_costs,
 )
-from dpbn.measure import Names
+from dpbn.measurement import Names
 from dpbn.network import MAX_TOTAL_CELLS, Structure
-from dpbn.privacy.joint import LARGEST_WORK
+from dpbn.privacy import joint
 
 Array = NDArray[np.float64]
 Group = tuple[frozenset[str], ...]
@@ -50,7 +51,7 @@ MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the
 CROWDED = 0.15
 LESS_MERGED = (0.5, 0.6)  # powers at which fewer tables merge, tried as well: tables drawn together cost less apart
 BETTER = 0.985  # and taken where that lowers the predicted sum of errors to less than this part
-LARGEST_RANK = 120  # of the noise drawn together in one block
+LARGEST_PLANNED_RANK = 120  # of the noise of a block: less than the largest that can be drawn, joint.LARGEST_RANK
 LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together gains little and takes long
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
@@ -92,7 +93,7 @@ def plan_groups(
     choices = [groups, *([*groups, *roots] for roots in _root_groups(structure, groups, wanted))]
     _, chosen, shares = min((_shared(schema, some, wanted, signal) for some in choices), key=lambda plan: plan[0])
     ordered = sorted(
-        (tuple(sorted(_in_order(schema, names) for names in group)), share)
+        (tuple(sorted(in_order(schema, names) for names in group)), share)
         for group, share in zip(chosen, shares.tolist(), strict=True)
     )
     return Grouping(tuple(group for group, _ in ordered), tuple(share for _, share in ordered))
@@ -122,7 +123,7 @@ def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
     largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / (LEAST * epsilon)
     # families, what merging may add to each, and a table for every node: no choice has more cells to count
     cells = sum(structure.cells(node) + LARGEST_MERGED + structure.schema[node].size for node in structure.nodes)
-    return largest * LARGEST_GROUP <= LARGEST_WORK and cells <= MAX_TOTAL_CELLS
+    return largest * LARGEST_GROUP <= joint.LARGEST_WORK and cells <= MAX_TOTAL_CELLS
 
 
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:
@@ -140,8 +141,8 @@ def equivalents(sizes: tuple[int, ...]) -> tuple[float, ...]:
     """
     if len(sizes) == 1:
         return (1.0,)
-    rank = 1 + sum(size - 1 for size in sizes)
-    square = (rank + 1.0) * (rank + 2.0)
+    dimensions = joint.rank(sizes)
+    square = (dimensions + 1.0) * (dimensions + 2.0)
     total = square / (3.0 + 0.45 * sum(max(size - 2, 0) for size in sizes))
     return tuple(math.sqrt(2.0 / (square * _zero_sum_variance(size) + total / size**2)) for size in sizes)
 
@@ -160,9 +161,7 @@ def _zero_sum_variance(size: int) -> float:
 
 
 def _joined(schema: Schema, costs: Mapping[frozenset[str], float]) -> list[Group]:
-    """Greedy: while some pair of groups gains by a common draw, join the pair with the largest relative gain."""
-    groups: dict[int, Group] = {index: (names,) for index, names in enumerate(sorted(costs, key=sorted))}
-    holders = holders_of({index: frozenset().union(*group) for index, group in groups.items()})
+    """Groups formed where a common draw pays, first of tables with a name in common."""
     roots: dict[Group, float] = {}
 
     def root(group: Group) -> float:
@@ -170,43 +169,21 @@ def _joined(schema: Schema, costs: Mapping[frozenset[str], float]) -> list[Group
             sizes = _block_sizes(schema, group)
             alone = len(group) > 1 and (
                 max(sizes) > LARGEST_BLOCK
-                or sum(sizes) - len(sizes) >= LARGEST_RANK
+                or joint.rank(sizes) > LARGEST_PLANNED_RANK
                 or sum(schema.cells(names) for names in group) > LARGEST_GROUP
             )
             parts = zip(group, equivalents(sizes), strict=True)
             roots[group] = math.inf if alone else math.sqrt(math.fsum(costs[names] / part for names, part in parts))
         return roots[group]
 
-    queue: list[tuple[float, int, int]] = []
+    def gain(one: Group, other: Group) -> float:
+        return 1.0 - root(one + other) / (root(one) + root(other))
 
-    def consider(i: int, j: int) -> None:
-        gain = 1.0 - root(groups[i] + groups[j]) / (root(groups[i]) + root(groups[j]))
-        if gain > 0:
-            heapq.heappush(queue, (-gain, min(i, j), max(i, j)))
-
-    def near(index: int, everywhere: bool) -> set[int]:
-        found = set(groups) if everywhere else {k for names in groups[index] for name in names for k in holders[name]}
-        return found - {index}
-
-    fresh = itertools.count(len(groups))
-    for everywhere in (False, True):
-        if everywhere and len(groups) > ALL_PAIRS:
-            break
-        for i in groups:
-            for j in near(i, everywhere):
-                if i < j:
-                    consider(i, j)
-        while queue:
-            _, i, j = heapq.heappop(queue)
-            if i not in groups or j not in groups:
-                continue
-            new = next(fresh)
-            groups[new] = groups.pop(i) + groups.pop(j)
-            for name in frozenset().union(*groups[new]):
-                holders[name] = (holders[name] - {i, j}) | {new}
-            for other in sorted(near(new, everywhere)):
-                consider(new, other)
-    return list(groups.values())
+    alone: list[Group] = [(names,) for names in sorted(costs, key=sorted)]
+    groups = join_greedily(alone, gain, operator.add, lambda group: frozenset().union(*group))
+    if len(groups) > ALL_PAIRS:
+        return groups
+    return join_greedily(groups, gain, operator.add, lambda group: ("any",))  # all have that in common
 
 
 def _block_sizes(schema: Schema, group: Group) -> tuple[int, ...]:
@@ -229,9 +206,9 @@ def _root_groups(
     result = []
     for part in (len(order), len(order) * 3 // 4, len(order) // 2, len(order) // 4):
         chunks: list[Group] = []
-        rank = LARGEST_RANK
+        rank = LARGEST_PLANNED_RANK
         for node in order[:part]:
-            if rank + schema[node].size > LARGEST_RANK:
+            if rank + schema[node].size > LARGEST_PLANNED_RANK:
                 chunks.append(())
                 rank = 1
             chunks[-1] += (frozenset([node]),)
@@ -307,7 +284,3 @@ def _at_least(parts: Array, least: Array) -> Array:
         if not low.any():
             return np.where(free, parts * scale, least)
         free &= ~low
-
-
-def _in_order(schema: Schema, names: Iterable[str]) -> Names:
-    return tuple(sorted(names, key=schema.position))

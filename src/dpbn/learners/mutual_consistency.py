@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ def make_consistent(
     return values
 
 
-def project(table: Array, names: tuple[str, ...], onto: tuple[str, ...]) -> Array:
+def project(table: NDArray[Any], names: tuple[str, ...], onto: tuple[str, ...]) -> NDArray[Any]:
     """Sum out all but `onto`; axes in the order of `onto`."""
     kept = [name for name in names if name in onto]
     margin = table.sum(axis=tuple(i for i, name in enumerate(names) if name not in onto))

@@ -22,7 +22,8 @@ from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
 from dpbn.learners.strategy import OF_PRECISION, Strategy, plan_tables
-from dpbn.measure import AT_ONCE, Curator, Joint, Measurement, Names, Request, variance_apart
+from dpbn.measure import Curator
+from dpbn.measurement import AT_ONCE, Joint, Measurement, Names, Request, variance_apart
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.gaussian import rho_budget

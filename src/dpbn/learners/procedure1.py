@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.learners.mutual_consistency import make_consistent
-from dpbn.measure import Curator, Request
+from dpbn.measure import Curator
+from dpbn.measurement import Request
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 

@@ -24,7 +24,7 @@ _COMMON = ("structure", "curator", "prior", "public_cpts", "workload")
 def learner_of(method: str, options: Mapping[str, Any], delta: float, workload: Any) -> Callable[..., Learned]:
     """The learner called `method`, with its own `options` (and the workload, if it takes one) filled in."""
     if method == "exact":
-        raise InputError("method 'exact' must be learned without options and cannot be forecast: it has no noise")
+        raise InputError("method must be another to be forecast or to take options, got 'exact': it has no noise")
     if method not in LEARNERS:
         known_methods = sorted([*LEARNERS, "exact"])
         raise InputError(f"method must be one of {known_methods}, got {method!r}{did_you_mean(method, known_methods)}")
@@ -39,7 +39,7 @@ def learner_of(method: str, options: Mapping[str, Any], delta: float, workload: 
     if takes_workload(method):
         filled["workload"] = workload
     elif workload:
-        raise InputError(f"method {method!r} must be given no workload: it cannot use one")
+        raise InputError(f"a workload must be given to a method that uses one, got method {method!r}")
     return lambda *arguments, **named: learner(*arguments, **named, **filled)
 
 

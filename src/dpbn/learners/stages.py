@@ -22,7 +22,8 @@ from dpbn.learners.estimate import SMALLEST_VARIANCE, estimate, family_homes, fa
 from dpbn.learners.influence import influences
 from dpbn.learners.refinement import CELL_LIMIT, model_margins
 from dpbn.learners.strategy import Strategy
-from dpbn.measure import Curator, Ladder, Measurement, Moments, Names, Request
+from dpbn.measure import Curator
+from dpbn.measurement import Ladder, Measurement, Moments, Names, Request
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.workload import Workload

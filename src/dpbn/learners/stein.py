@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.measure import Moments
+from dpbn.measurement import Moments
 
 Array = NDArray[np.float64]
 

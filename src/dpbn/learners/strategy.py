@@ -21,14 +21,16 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from dpbn.measure import Names
+from dpbn.domain import Schema
+from dpbn.measurement import Names
 from dpbn.network import MAX_TABLE_AXES, Structure
 
 Key = TypeVar("Key")
+Item = TypeVar("Item")
 
 MERGE = 0.35
 FAMILY = 0.25
@@ -61,7 +63,7 @@ def plan_tables(
     matters, families = family_weights(structure, public, weights)
     costs = table_costs(structure, merged(structure, families, power, MERGE), families)
     costs |= of_their_own(structure, costs, matters)
-    tables = sorted(tuple(sorted(names, key=schema.position)) for names in costs)
+    tables = sorted(in_order(schema, names) for names in costs)
     parts = [costs[frozenset(names)] ** power for names in tables]
     whole = math.fsum(parts)
     return Strategy(
@@ -113,6 +115,11 @@ def _counted(cells: int) -> int:
     return min(cells, LARGE)
 
 
+def in_order(schema: Schema, names: Iterable[str]) -> Names:
+    """`names` in the order of the schema."""
+    return tuple(sorted(names, key=schema.position))
+
+
 def holders_of(tables: Mapping[Key, Iterable[str]]) -> dict[str, set[Key]]:
     """Per name the keys of the tables that contain it."""
     holders: dict[str, set[Key]] = {}
@@ -135,55 +142,74 @@ def maximal(families: Iterable[frozenset[str]]) -> list[frozenset[str]]:
     return result
 
 
+class _Merged(NamedTuple):
+    names: frozenset[str]
+    cells: int
+    weight: float  # of the families inside
+
+
 def merged(
     structure: Structure, families: Mapping[frozenset[str], float], power: float, exponent: float
 ) -> list[frozenset[str]]:
-    """Greedy: while some pair of overlapping tables gains, merge the pair with the largest relative gain."""
+    """The maximal families, merged where that pays, the largest relative gain first."""
     schema = structure.schema
-    tables: dict[int, frozenset[str]] = dict(enumerate(maximal(families)))
-    holders = holders_of(tables)
-    cells = {index: schema.cells(names) for index, names in tables.items()}
-    weights = dict.fromkeys(tables, 0.0)
+    tables = maximal(families)
+    holders = holders_of(dict(enumerate(tables)))
+    cells, weights = [schema.cells(names) for names in tables], [0.0] * len(tables)
     for family in sorted(families, key=sorted):
         inside = set.intersection(*(holders[name] for name in family))
-        weights[min(inside, key=lambda index: (cells[index], index))] += (
-            families[family] * schema.cells(family) ** FAMILY
-        )
+        home = min(inside, key=lambda index: (cells[index], index))
+        weights[home] += families[family] * schema.cells(family) ** FAMILY
 
-    def part(size: int, weight: float) -> float:
-        return float((size**exponent * weight) ** power)
+    def part(table: _Merged) -> float:
+        return float((table.cells**exponent * table.weight) ** power)
 
+    def union(one: _Merged, other: _Merged) -> _Merged:
+        names = one.names | other.names
+        return _Merged(names, schema.cells(names), one.weight + other.weight)
+
+    def gain(one: _Merged, other: _Merged) -> float:
+        both = union(one, other)
+        if both.cells > LARGEST_MERGED or len(both.names) > MAX_TABLE_AXES:
+            return 0.0
+        return 1.0 - part(both) / (part(one) + part(other))
+
+    apart = map(_Merged, tables, cells, weights)
+    return [table.names for table in join_greedily(apart, gain, union, lambda table: table.names)]
+
+
+def join_greedily(
+    items: Iterable[Item],
+    gain: Callable[[Item, Item], float],
+    join: Callable[[Item, Item], Item],
+    names: Callable[[Item], Iterable[str]],
+) -> list[Item]:
+    """While some pair of items that share one of their `names` gains, `join` the pair that gains most."""
+    present = dict(enumerate(items))
+    holders = holders_of({index: names(item) for index, item in present.items()})
     queue: list[tuple[float, int, int]] = []
 
     def consider(i: int, j: int) -> None:
-        names = tables[i] | tables[j]
-        union = schema.cells(names)
-        apart = part(cells[i], weights[i]) + part(cells[j], weights[j])
-        gain = 1.0 - part(union, weights[i] + weights[j]) / apart
-        if gain > 0 and union <= LARGEST_MERGED and len(names) <= MAX_TABLE_AXES:
-            heapq.heappush(queue, (-gain, i, j))
+        if (found := gain(present[i], present[j])) > 0:
+            heapq.heappush(queue, (-found, i, j))
 
-    def neighbours(index: int) -> set[int]:
-        return {other for name in tables[index] for other in holders[name]} - {index}
+    def near(index: int) -> set[int]:
+        return {other for name in names(present[index]) for other in holders[name]} - {index}
 
-    for i in tables:
-        for j in neighbours(i):
+    for i in present:
+        for j in near(i):
             if i < j:
                 consider(i, j)
-    fresh = itertools.count(len(tables))
+    fresh = itertools.count(len(present))
     while queue:
         _, i, j = heapq.heappop(queue)
-        if i not in tables or j not in tables:
+        if i not in present or j not in present:
             continue
         new = next(fresh)
-        tables[new] = tables[i] | tables[j]
-        cells[new] = schema.cells(tables[new])
-        weights[new] = weights[i] + weights[j]
-        for old in (i, j):
-            for name in tables.pop(old):
-                holders[name].discard(old)
-        for name in tables[new]:
+        present[new] = join(present.pop(i), present.pop(j))
+        for name in names(present[new]):
+            holders[name] -= {i, j}
             holders[name].add(new)
-        for other in sorted(neighbours(new)):
-            consider(min(new, other), max(new, other))
-    return list(tables.values())
+        for other in sorted(near(new)):
+            consider(other, new)
+    return list(present.values())

@@ -49,9 +49,9 @@ def _axes(dimensions: int, names: Names, common: Names) -> list[int]:
 def check_totals(folded: Sequence[Integers]) -> None:
     """Refuse tables that do not count the same records: where the totals of a block differ, no noise would hide it."""
     if not folded or any(table.ndim != 2 or len(table) != len(folded[0]) for table in folded):
-        raise PrivacyError("tables with joint noise must be given as (blocks, cells), with the same blocks")
+        raise PrivacyError("tables with joint noise must be given as (blocks, cells), with the same blocks, got others")
     if not all(np.abs(table.astype(np.float64)).sum() < 2.0**62 for table in folded):
-        raise PrivacyError("tables with joint noise must count fewer than 2^62 records")
+        raise PrivacyError("tables with joint noise must count fewer than 2^62 records, got more")
     totals = [table.sum(axis=1) for table in folded]
     if any((total != totals[0]).any() for total in totals[1:]):
         raise PrivacyError("tables with joint noise must count every record once each, got tables of unequal totals")

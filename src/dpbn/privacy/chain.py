@@ -116,7 +116,7 @@ def balance_after(entry: Entry) -> Balance:
     try:
         return Balance(*(Fraction(entry.body[name]) for name in _TOTALS))
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        raise LedgerCorruptError(f"entry {entry.id} of the ledger must state its totals") from None
+        raise LedgerCorruptError(f"entry {entry.id} of the ledger must state its totals, got none") from None
 
 
 def canonical(body: dict[str, Any]) -> str:

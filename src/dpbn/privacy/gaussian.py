@@ -69,7 +69,7 @@ def rho_budget(epsilon: float, delta: float, largest: float = 1.0) -> float:
             lowered = start * (1.0 - 10.0**margin)
             if lowered > 0 and fits(lowered) and fits(lowered * (1.0 - 1e-12)):
                 return lowered
-    raise PrivacyError(f"no Gaussian budget could be found for epsilon={epsilon}, delta={delta}")
+    raise PrivacyError(f"epsilon and delta must leave a budget for Gaussian noise, got {epsilon} and {delta}")
 
 
 @lru_cache(maxsize=1024, typed=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from dpbn.errors import PrivacyError
 
@@ -73,3 +75,13 @@ class Guarantee:
     neighbors: Neighbors
     unit: str | None
     max_contributions: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; without a bound, epsilon is None."""
+        return {
+            "epsilon": self.epsilon if math.isfinite(self.epsilon) else None,
+            "delta": self.delta,
+            "neighbors": str(self.neighbors),
+            "unit": self.unit,
+            "max_contributions": self.max_contributions,
+        }

@@ -56,13 +56,20 @@ class Chance(Protocol):
         ...
 
 
+def rank(sizes: Sequence[int]) -> int:
+    """D: how many dimensions the noise of a block has, for tables with so many cells in it."""
+    return 1 + sum(sizes) - len(sizes)
+
+
 def check_joint(sizes: Sequence[int], scale: float, blocks: int) -> None:
     """Refuse what would take too long: a lattice of too many dimensions, or far too much noise."""
-    rank = 1 + sum(size - 1 for size in sizes)
-    if rank > LARGEST_RANK:
-        raise PrivacyError(f"tables with joint noise must have 1 + sum(cells - 1) <= {LARGEST_RANK}, got {rank}")
-    if blocks * rank * scale > LARGEST_WORK:
-        raise PrivacyError(f"joint noise must have blocks * dimensions * scale <= 2^36, got {blocks}, {rank}, {scale}")
+    dimensions = rank(sizes)
+    if dimensions > LARGEST_RANK:
+        raise PrivacyError(f"tables with joint noise must have 1 + sum(cells - 1) <= {LARGEST_RANK}, got {dimensions}")
+    if blocks * dimensions * scale > LARGEST_WORK:
+        raise PrivacyError(
+            f"joint noise must have blocks * dimensions * scale <= 2^36, got {blocks}, {dimensions}, {scale}"
+        )
 
 
 # -- the law --------------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ class Ledger:
         def append(connection: sqlite3.Connection) -> Entry:
             charge = self._at(connection, entry)
             if charge is None or charge.kind != "charge":
-                raise BudgetError(f"entry {entry!r} must be a charge in this ledger")
+                raise BudgetError(f"an entry to name must be a charge in this ledger, got {entry!r}")
             balance = self._balance(connection, charge.dataset)
             body = {"who": _who(), "charge": charge.id, "release": release_id, **balance.texts()}
             return self._append(connection, charge.dataset, "release", body)
@@ -249,7 +249,7 @@ class Ledger:
         """From the dataset's last entry alone, which carries the totals; `verify` replays them."""
         last = self._last(connection, dataset)
         if last is None:
-            raise BudgetError(f"dataset {dataset!r} must be opened with a cap first")
+            raise BudgetError(f"dataset {dataset!r} must be opened with a cap first, got none of that name")
         return balance_after(last)
 
     def _check_seen(self, connection: sqlite3.Connection) -> None:

@@ -77,7 +77,8 @@ def check_rate(rate: Fraction) -> Fraction:
 
 def _check_counts(counts: Counts) -> Counts:
     if not isinstance(counts, np.ndarray) or counts.dtype != np.int64:
-        raise PrivacyError("noise must be added to an int64 array: floating point has no place before the noise")
+        found = getattr(counts, "dtype", type(counts).__name__)
+        raise PrivacyError(f"counts must be an int64 array, since no float may stand before the noise, got {found}")
     return counts
 
 
@@ -134,7 +135,7 @@ class SecureNoise:
         rate = check_rate(rate)
         flat = _check_counts(counts).ravel()
         if flat.size and flat.min() < 0:
-            raise PrivacyError("thinning needs counts >= 0")
+            raise PrivacyError("counts to thin must be >= 0, got less")
         thinned = np.zeros(flat.size, dtype=np.int64)
         for cells, trials in _batches(flat):
             words = -(-trials // 64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.measure import Measurement
+from dpbn.measurement import Measurement
 from dpbn.release import Release, structure_hash
 from dpbn.statement import points, summary
 from dpbn.support import Support, supports
@@ -95,17 +94,13 @@ def counted(count: int, noun: str) -> str:
 
 def privacy_document(facts: Facts) -> dict[str, Any]:
     """privacy.json: the guarantee and the mechanism for programs, with the same answers in words."""
-    release, guarantee = facts.release, facts.release.guarantee
+    release = facts.release
     return {
         "format": "dpbn-privacy",
         "version": 1,
         "private": release.private,
         "summary": summary(release),
-        "epsilon": guarantee.epsilon if math.isfinite(guarantee.epsilon) else None,
-        "delta": guarantee.delta,
-        "neighbors": str(guarantee.neighbors),
-        "unit": guarantee.unit,
-        "max_contributions": guarantee.max_contributions,
+        **release.guarantee.to_dict(),
         "trust_model": "central",
         "method": release.method,
         "on_unknown": release.on_unknown,

@@ -21,7 +21,8 @@ from dpbn.inference import Inference
 from dpbn.inference.queries import answer_or_uniform
 from dpbn.learners.learned import Learned
 from dpbn.learners.registry import learner_of, takes_workload
-from dpbn.measure import Curator, Measurement
+from dpbn.measure import Curator
+from dpbn.measurement import Measurement
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
@@ -172,10 +173,9 @@ def plan(
     `guess` (a BayesianNetwork or an earlier release) makes the forecast sharper; without it typical CPTs are drawn.
     """
     structure = load_structure(structure)
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
-        raise InputError(f"rows must be a whole number >= 1, got {rows!r}")
-    if isinstance(simulations, bool) or not isinstance(simulations, int) or simulations < 1:
-        raise InputError(f"simulations must be a whole number >= 1, got {simulations!r}")
+    for name, count in (("rows", rows), ("simulations", simulations)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InputError(f"{name} must be a whole number >= 1, got {count!r}")
     Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
     queries = checked_workload(structure, workload or ())
@@ -253,5 +253,5 @@ def _network_of(guess: Any, structure: Structure) -> BayesianNetwork | None:
         return None
     network = guess if isinstance(guess, BayesianNetwork) else getattr(guess, "network", None)
     if not isinstance(network, BayesianNetwork) or network.structure != structure:
-        raise InputError("guess must be a network or a release over the same structure")
+        raise InputError(f"guess must be a network or a release over the same structure, got {type(guess).__name__}")
     return network

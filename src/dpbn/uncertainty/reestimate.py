@@ -17,7 +17,7 @@ from dpbn.errors import FormatError, InputError
 from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.icml2020 import weighted_mean
 from dpbn.learners.procedure1 import node_tables, parameters_from
-from dpbn.measure import finest
+from dpbn.measurement import finest
 
 if TYPE_CHECKING:
     from dpbn.release import Release
@@ -37,14 +37,14 @@ def estimator_of(release: Release) -> Callable[[Tables], Mapping[str, Array]]:
         shares = _shares(release, release.details.get("stage_two"))
         one = _share(release.details.get("stage_one_epsilon")) / max(len(shares), 1)
         return _one_by_one(lambda tables: _two_stages(release, one, shares, tables))
-    raise InputError(f"error bars need a release made with noise, got method {release.method!r}")
+    raise InputError(f"a release must be made with noise to have error bars, got method {release.method!r}")
 
 
 def _shares(release: Release, found: Any) -> dict[str, float]:
     """A budget for every node that is not public; a release file may say anything."""
     nodes = [node for node in release.structure.nodes if node not in release.public_nodes]
     if not isinstance(found, Mapping) or set(found) != set(nodes):
-        raise FormatError(f"a release by {release.method} must name a budget for every node that was measured")
+        raise FormatError(f"a release by {release.method} must name a budget for every node measured, got others")
     return {node: _share(found[node]) for node in nodes}
 
 

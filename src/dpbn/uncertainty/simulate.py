@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.measure import Measurement, Names, finest, with_noise
+from dpbn.measurement import Measurement, Names, finest, with_noise
 from dpbn.network import BayesianNetwork
 from dpbn.privacy import blocks
 from dpbn.privacy.noise import InsecureNoise

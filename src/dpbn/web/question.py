@@ -69,20 +69,20 @@ def _soft(value: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
     found = []
     for node, likelihood in value.items():
         if not isinstance(likelihood, list) or not all(_is_number(number) for number in likelihood):
-            raise QueryError(f"soft evidence on {node!r} must be a list of numbers, one per state")
+            raise QueryError(f"soft evidence on {node!r} must be a list of numbers, one per state, got others")
         found.append((node, tuple(float(number) for number in likelihood)))
     return tuple(sorted(found))
 
 
 def _targets(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(node, str) for node in value):
-        raise QueryError("targets must be a list of node names")
+        raise QueryError("targets must be a list of node names, got others")
     return tuple(value)
 
 
 def _level(value: Any) -> float:
     if not _is_number(value) or not 0 < value < 1:
-        raise QueryError("level must be a number between 0 and 1")
+        raise QueryError(f"level must be a number between 0 and 1, got {value!r:.40}")
     return float(value)
 
 

@@ -26,7 +26,7 @@ def box_size(count: int) -> tuple[float, float]:
 
 def release_view(release: Release, inference: Inference, name: str) -> dict[str, Any]:
     """Everything the page needs once; the document of GET /api/release."""
-    network, guarantee = release.network, release.guarantee
+    network = release.network
     sizes = {node: box_size(len(network.states(node))) for node in network.nodes}
     layout = layered_layout(network.structure.dag, sizes, gap=14, layer_gap=19, aspect=1.5)
     prior, weak = inference.posteriors({}), weak_rows(release)
@@ -52,13 +52,7 @@ def release_view(release: Release, inference: Inference, name: str) -> dict[str,
         "method": release.method,
         "statement": release.statement,
         "points": [{"question": point.question, "answer": point.answer} for point in points(release)],
-        "guarantee": {
-            "epsilon": _finite(guarantee.epsilon),
-            "delta": guarantee.delta,
-            "neighbors": str(guarantee.neighbors),
-            "unit": guarantee.unit,
-            "max_contributions": guarantee.max_contributions,
-        },
+        "guarantee": release.guarantee.to_dict(),
         "offers": {"intervals": has_intervals(release)},
         "nodes": nodes,
         "arcs": [

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dpbn.evaluate.baselines.common import Learner, experiment_curator
+from dpbn.evaluate.baselines.common import Learner
 from dpbn.evaluate.baselines.datacube import learn_datacube
 from dpbn.evaluate.baselines.fourier import learn_fourier
 from dpbn.evaluate.baselines.hdmm import learn_hdmm
@@ -53,5 +53,3 @@ BASELINES: Mapping[str, Baseline] = {
     "private-pgm-tables": Baseline("Private-PGM (mbi), dpbn's tables", learn_private_pgm_tables, "ε-DP"),
     "opendp": Baseline("OpenDP, prespecified marginals", learn_opendp, "ε-DP"),
 }
-
-__all__ = ["BASELINES", "Baseline", "Learner", "experiment_curator"]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dpbn.learners.mutual_consistency import project
 from dpbn.learners.procedure1 import normalised_rows
-from dpbn.measure import CountSource, Curator, Names, Request
+from dpbn.measure import CountSource, Curator
+from dpbn.measurement import Names, Request
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Sensitivity

@@ -28,7 +28,8 @@ from dpbn.evaluate.baselines.common import (
     smallest_cover,
 )
 from dpbn.learners.mutual_consistency import make_consistent
-from dpbn.measure import CountSource, Names
+from dpbn.measure import CountSource
+from dpbn.measurement import Names
 from dpbn.network import Structure
 
 MOST_NODES = 14

@@ -21,7 +21,8 @@ from dpbn.evaluate.baselines.common import Array, families
 from dpbn.evaluate.baselines.residuals import closure, subsets
 from dpbn.learners.mutual_consistency import project
 from dpbn.learners.procedure1 import normalised_rows
-from dpbn.measure import CountSource, Names
+from dpbn.measure import CountSource
+from dpbn.measurement import Names
 from dpbn.network import Structure
 
 FLAT_PRIOR = 1.0

@@ -26,7 +26,8 @@ from dpbn.evaluate.baselines.common import (
     measure_tables,
 )
 from dpbn.evaluate.baselines.residuals import closure, least_squares, residual_dimension
-from dpbn.measure import CountSource, Names
+from dpbn.measure import CountSource
+from dpbn.measurement import Names
 from dpbn.network import Structure
 
 STEPS, NEGLIGIBLE, MOST_CANDIDATES = 400, 1e-3, 4000

@@ -17,7 +17,8 @@ import numpy as np
 
 from dpbn.errors import MissingExtraError, TooLargeError
 from dpbn.evaluate.baselines.common import Array, cpts_from_tables, experiment_curator, families, measure_tables
-from dpbn.measure import CountSource, Names
+from dpbn.measure import CountSource
+from dpbn.measurement import Names
 from dpbn.network import Structure
 
 STEPS, TOLERANCE, MOST_MODEL_CELLS = 10_000, 1e-5, 5_000_000

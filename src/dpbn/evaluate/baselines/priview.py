@@ -27,7 +27,8 @@ from dpbn.evaluate.baselines.common import (
     measure_tables,
 )
 from dpbn.learners.mutual_consistency import make_consistent, project, spread
-from dpbn.measure import CountSource, Names
+from dpbn.measure import CountSource
+from dpbn.measurement import Names
 from dpbn.network import Structure
 
 VIEW_CELLS = 256

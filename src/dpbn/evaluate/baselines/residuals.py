@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.learners.mutual_consistency import project, spread
-from dpbn.measure import Names
+from dpbn.measurement import Names
 
 Array = NDArray[np.float64]
 
