@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import dpbn
-from dpbn.evaluate.metrics import random_queries
+from dpbn.workload import Query
 
 LEVELS = (0.5, 0.9, 0.95)
 
@@ -22,6 +22,19 @@ def network_named(name):
     import pgmpy
 
     return dpbn.load_network(Path(pgmpy.__file__).parent / "utils" / "example_models" / f"{name}.bif.gz")
+
+
+def random_queries(structure, count, seed, records):
+    """By turns the marginal of one node, of two, and one node given one, given two; evidence is read off `records`."""
+    generator = np.random.default_rng(seed)
+    queries = []
+    for index in range(count):
+        targets, observed = ((1, 0), (2, 0), (1, 1), (1, 2))[index % 4]
+        wanted = min(targets + observed, len(structure.nodes))
+        chosen = [structure.nodes[i] for i in generator.choice(len(structure.nodes), wanted, replace=False)]
+        record = records[int(generator.integers(len(records)))] if observed else {}
+        queries.append(Query(tuple(chosen[:targets]), {name: record[name] for name in chosen[targets:]}))
+    return queries
 
 
 def one_release(job):

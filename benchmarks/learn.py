@@ -34,7 +34,6 @@ from dpbn.evaluate.measures import Reference
 from dpbn.evaluate.metrics import query_error
 from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.formats import BUNDLED
-from dpbn.graph import markov_blanket
 from dpbn.learners import agreement, estimate, groups, shrinkage, strategy
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.stein import Rows
@@ -193,7 +192,8 @@ def changed(changes: dict[object, dict[str, object]]) -> Iterator[None]:
 def around(network: BayesianNetwork, centre: str, count: int, seed: int) -> Workload:
     """The marginal of `centre`, and `centre` given one or two of its Markov blanket, as records have them."""
     generator = np.random.default_rng(seed)
-    near = sorted(markov_blanket(network.structure.dag, centre))
+    parents, children = network.parents, network.structure.dag.children(centre)
+    near = sorted({*parents(centre), *children, *(name for child in children for name in parents(child))} - {centre})
     records = network.sample(200, seed=seed).to_dict("records")
     queries = [Query((centre,))]
     while len(queries) < count:

@@ -170,6 +170,16 @@ def test_report_writes_three_files(run, release, tmp_path):
     assert (tmp_path / "MODEL_CARD.md").exists()
 
 
+def test_a_report_without_error_bars_draws_no_plausible_networks(run, release, tmp_path, monkeypatch):
+    page = tmp_path / "asia.release.html"
+    assert run("report", release).code == 0
+    assert "90% interval" in page.read_text("utf-8")
+    monkeypatch.setattr("dpbn.report.facts.ErrorBars", None)
+    assert run("report", release, "--no-interval").code == 0
+    text = page.read_text("utf-8")
+    assert "interval" not in text and "Probability tables" in text
+
+
 def test_inspect_prints_text_not_markdown(run, release, tmp_path):
     opened = dpbn.load_release(release)
     replace(opened, guarantee=replace(opened.guarantee, unit="patient_id")).save(tmp_path / "people.json")

@@ -137,3 +137,25 @@ def test_an_interrupt_while_saving_keeps_the_release(run, patients, ward, tmp_pa
     outcome = run("learn", patients, "asia", "-e", 1, "-o", "r.json", *CHARGED)
     outcome.refused("interrupted")
     assert dpbn.load_release(re.search(r"saved as '(.*r\.json)'", outcome.err)[1])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_without_records_is_told_before_the_charge_and_is_released_like_any_other(
+    run, asia, ward, suffix, tmp_path, monkeypatch
+):
+    frame = asia.sample(1, seed=0).astype(str)
+    for name, table in (("none", frame.iloc[:0]), ("one", frame)):
+        if suffix == "csv":
+            table.to_csv(tmp_path / f"{name}.csv", index=False)
+        else:
+            table.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115
+    asked = run("learn", f"none.{suffix}", "asia", "-e", 0.5, "-o", "r.json", *CHARGED[:-1])
+    assert asked.err.index("the table has no records") < asked.err.index("go on?")
+    assert asked.code == 1 and ward() == 1
+    made = run("learn", f"none.{suffix}", "asia", "-e", 0.5, "-o", "r.json", "--json", *CHARGED)
+    assert made.code == 0 and ward() == 0.5
+    assert "the table has no records" in made.err and "no records" not in made.out
+    assert "no records" not in Path("r.json").read_text("utf-8")
+    assert "no records" not in run("learn", f"one.{suffix}", "asia", "-e", 0.5, "-o", "s.json", *CHARGED).err
+    run("learn", f"lost.{suffix}", "asia", "-e", 0.5, "-o", "t.json", "-y").refused("existing file")

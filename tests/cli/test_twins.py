@@ -66,7 +66,7 @@ TWINS = {
         ["dpbn:BayesianNetwork.cpt"],
         {"source": "dpbn.release:load_model", "schema_from": "dpbn.formats.schema_file:write_schema"},
     ),
-    "report": (["dpbn.report:write_report"], {}),
+    "report": (["dpbn.report:write_report"], {"no_interval": "dpbn.report:write_report"}),  # intervals=
     "serve": (["dpbn.web:serve"], {"open_browser": "webbrowser:open"}),
     "ledger open": (["dpbn:Ledger.open_dataset"], {"path": "dpbn:Ledger", "dataset": "dpbn:Ledger.open_dataset"}),
     "ledger raise": (["dpbn:Ledger.raise_cap"], {"path": "dpbn:Ledger", "dataset": "dpbn:Ledger.raise_cap"}),

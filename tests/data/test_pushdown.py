@@ -205,6 +205,31 @@ def test_a_stream_that_can_be_read_once_is_refused_before_the_charge(policy, tmp
     assert ledger.remaining("once").epsilon == 2
 
 
+@pytest.mark.parametrize("policy", ["error", "drop", "other"])
+def test_a_group_is_planned_without_the_other_columns_where_they_have_no_say(native, policy, monkeypatch):
+    rows = {"a": ["x", "y", "odd", "x"], "b": ["y", "y", "x", "odd"], "c": ["x", "x", "x", "y"]}
+    if policy == "error":
+        rows = {name: [value.replace("odd", "y") for value in column] for name, column in rows.items()}
+    schema = Schema(tuple(Variable(name, ("x", "y", "other"), catch_all="other") for name in "abc"))
+    structure = Structure(schema, Dag(tuple("abc"), {}))
+    planned, group_by = [], nw.LazyFrame.group_by
+
+    def recorded(frame, *keys, **options):
+        planned.append((list(keys), frame.collect_schema().names()))
+        return group_by(frame, *keys, **options)
+
+    monkeypatch.setattr(nw.LazyFrame, "group_by", recorded)
+    monkeypatch.setattr("dpbn.data.pushdown.GROUP_CELLS", 1)
+    sets = [(name,) for name in "abc"]
+    table = native(pa.table(rows))
+    found = open_source(table, structure, on_unknown=policy).counts(sets)
+    expected = open_source(pa.table(rows), structure, on_unknown=policy).counts(sets)
+    for names in sets:
+        assert found[names].tolist() == expected[names].tolist()
+    apart = not hasattr(table, "selectExpr") and policy != "drop"
+    assert [keys == columns for keys, columns in planned] == [apart] * 3
+
+
 def collated(native, records):
     """Text that the engine compares without regard to case."""
     table = native(pa.table({"x": [x for x, _ in records], "p": [p for _, p in records]}))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpbn
-from dpbn.elimination import HEURISTICS, bits, eliminate, exact_treewidth, treewidth_bounds
+from dpbn.elimination import HEURISTICS, _Greedy, bits, eliminate, exact_treewidth, treewidth_bounds
 from dpbn.errors import InputError, StructureError
 from dpbn.graph import elimination, treewidth
 from dpbn.inference import error_bounds
@@ -50,6 +50,29 @@ def test_exact_treewidth_is_the_best_of_all_orders(count, seed):
         assert sorted(found.order) == list(range(count))
         assert found.width >= exact
         assert found.cells == sum(2 ** c.bit_count() for c in found.cliques)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 12), st.integers(0, 10**6), st.sampled_from(HEURISTICS))
+def test_scores_kept_up_to_date_are_the_scores(count, seed, heuristic):
+    generator = np.random.default_rng(seed)
+    masks = graph(count, [e for e in itertools.combinations(range(count), 2) if generator.random() < 0.35])
+    sizes, keep = generator.integers(2, 5, count).tolist(), int(generator.integers(0, 2**count)) & seed
+    found = eliminate(masks, sizes, heuristic, keep=keep)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Greedy, "without", lambda greedy, old, other, *_: greedy.score(other))
+        assert found == eliminate(masks, sizes, heuristic, keep=keep)
+
+
+def test_a_hub_is_not_scored_again_for_every_leaf(monkeypatch):
+    calls, leaves = [], 300
+    for name in ("_min_fill", "_weighted_min_fill"):
+        scored = getattr(_Greedy, name)
+        monkeypatch.setattr(_Greedy, name, lambda greedy, v, scored=scored: calls.append(v) or scored(greedy, v))
+    star = graph(leaves + 1, [(0, leaf) for leaf in range(1, leaves + 1)])
+    for heuristic in HEURISTICS:
+        assert eliminate(star, [2] * len(star), heuristic).width == 1
+    assert calls.count(0) == 2
 
 
 def test_known_treewidths():

@@ -108,6 +108,28 @@ def test_conditionals_agree_with_collecting_through_the_tree(seed, zeros, hard, 
         calibrated.FEW, shadows.EFFORT_CELLS = before
 
 
+def test_leaves_of_a_star_are_looked_at_together(monkeypatch):
+    """Posteriors by Bayes' rule; the work behind them grows with the leaves, not with their pairs."""
+    calls, local = [], shadows.Edge.local
+    monkeypatch.setattr(shadows.Edge, "local", lambda edge, where: calls.append(0) or local(edge, where))
+    generator, told = np.random.default_rng(0), []
+    for leaves in (100, 200):
+        names = ("hub", *(f"x{i}" for i in range(leaves)))
+        schema = dpbn.Schema(tuple(dpbn.Variable(name, ("a", "b", "c")) for name in names))
+        structure = dpbn.Structure(schema, dpbn.Dag(names, dict.fromkeys(names[1:], ("hub",))))
+        cpts = {name: generator.dirichlet(np.ones(3), size=structure.shape(name)[:-1]) for name in names}
+        ask = dpbn.Inference(dpbn.BayesianNetwork(structure, cpts))
+        calls.clear()
+        found = ask.posteriors({"x3": "b", "x70": "c"})
+        told.append(len(calls))
+        hub = cpts["hub"] * cpts["x3"][:, 1] * cpts["x70"][:, 2]
+        hub /= hub.sum()
+        np.testing.assert_allclose(found["hub"], hub, rtol=1e-9)
+        for name in set(names[1:]) - {"x3", "x70"}:
+            np.testing.assert_allclose(found[name], hub @ cpts[name], rtol=1e-9)
+    assert told[1] < 3 * told[0]
+
+
 def _told_or_refused(ask, network, evidence):
     answers = []
     for node in network.nodes:

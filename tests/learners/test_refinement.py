@@ -29,16 +29,22 @@ def test_model_margins_are_the_networks_joint_probabilities(name):
         assert margin[1].sum() == pytest.approx(1.0)
 
 
-def test_networks_of_a_batch_keep_their_margins_in_chunks_of_any_size(monkeypatch):
-    structure = load_network("asia").structure
-    generator = np.random.default_rng(0)
-    cpts = {n: generator.dirichlet(np.ones(2), size=(5, *structure.shape(n)[:-1])) for n in structure.nodes}
-    margins = ModelMargins(structure, [("asia", "lung"), ("dysp",)])
-    whole = margins(cpts)
-    for networks in (1, 2, 4):
-        monkeypatch.setattr(refinement, "CHUNK_CELLS", networks * margins.largest)
-        for table, same in zip(margins(cpts), whole, strict=True):
-            assert table == pytest.approx(same, abs=1e-12)
+def test_networks_are_taken_several_at_a_time_and_the_last_few_too(monkeypatch):
+    network, generator = load_network("asia"), np.random.default_rng(0)
+    tables = plan_tables(network.structure).tables
+    shapes = {node: (11, *cpt.shape) for node, cpt in network.cpts.items()}
+    cpts = {node: generator.dirichlet(np.ones(shape[-1]), size=shape[:-1]) for node, shape in shapes.items()}
+    factors = [generator.random((11, *network.structure.schema.shape(names))) for names in tables]
+    whole = ModelMargins(network.structure, tables)
+    monkeypatch.setattr(refinement, "CHUNK_CELLS", 1)
+    for at_once in (1, 4):
+        monkeypatch.setattr(refinement, "AT_ONCE", at_once)
+        parts = ModelMargins(network.structure, tables)
+        for some, all_of_them in zip(parts(cpts), whole(cpts), strict=True):
+            np.testing.assert_allclose(some, all_of_them, rtol=1e-12)
+        slopes = whole.by_cpts(cpts, factors)
+        for node, slope in parts.by_cpts(cpts, factors).items():
+            np.testing.assert_allclose(slope, slopes[node], rtol=1e-12)
 
 
 def test_a_step_believes_the_value_without_noise_and_the_model_without_signal():

@@ -107,8 +107,10 @@ def learn(
     book = _open_ledger(ledger, dataset)
     if insecure_seed is not None or method == "exact":
         click.echo("warning: this will NOT be private; do not publish it", err=True)
-    elif not yes:
-        _ask(public, epsilon, delta, unit, contributions, book, dataset)
+    else:
+        _warn_if_empty(data)
+        if not yes:
+            _ask(public, epsilon, delta, unit, contributions, book, dataset)
     with working("preparing") as move:
 
         def tell(share: float | None) -> None:
@@ -229,6 +231,16 @@ def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:
     if not Path(path).exists():
         raise InputError(f"ledger {path!r} must exist, got none: dpbn ledger open {path} {dataset} --epsilon CAP")
     return Ledger(path)
+
+
+def _warn_if_empty(data: str) -> None:
+    """A word to the custodian before anything is spent; no refusal, which would tell others of the table."""
+    from dpbn.data import has_records
+    from dpbn.errors import DpbnError
+
+    with suppress(DpbnError):  # a table that cannot be read is refused where it is read
+        if not has_records(data):
+            click.echo("warning: the table has no records: its release is noise, and costs as much as any", err=True)
 
 
 def _ask(

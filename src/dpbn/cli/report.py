@@ -13,8 +13,9 @@ from dpbn.cli.shared import InputFile, check_output, json_option, print_json, wa
 @click.argument("release", type=InputFile(dir_okay=False))
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="The page.  [default: RELEASE with .html]")
 @click.option("--title", help="Heading of the page.  [default: the file's name]")
+@click.option("--no-interval", is_flag=True, help="No error bars, which take most of the time on a large network.")
 @json_option
-def report(release: str, output: str | None, title: str | None, as_json: bool) -> None:
+def report(release: str, output: str | None, title: str | None, no_interval: bool, as_json: bool) -> None:
     """Explain RELEASE: one HTML page that needs no network, privacy.json and MODEL_CARD.md beside it.
 
     \b
@@ -33,8 +34,14 @@ def report(release: str, output: str | None, title: str | None, as_json: bool) -
     for place in companions:
         check_output(str(place), release, overwrite=True)
     others = [place.name for place in companions if place.is_file() and opened.id[:16] not in read_text(place)]
-    with working("computing error bars"):
-        page, privacy, card = write_report(opened, path, title=title or Path(release).stem, file=Path(release).name)
+    with working("writing the report" if no_interval else "computing error bars"):
+        page, privacy, card = write_report(
+            opened,
+            path,
+            title=title or Path(release).stem,
+            file=Path(release).name,
+            intervals=not no_interval,
+        )
     if others:
         told = " and ".join(others)
         click.echo(f"warning: {told} of another release replaced; give every release a folder of its own", err=True)

@@ -15,7 +15,7 @@ from dpbn.network import Structure
 if TYPE_CHECKING:
     from dpbn.data.pushdown import PushdownSource
 
-__all__ = ["MAX_TABLE_CELLS", "MAX_TOTAL_CELLS", "check_sizes", "open_source"]
+__all__ = ["MAX_TABLE_CELLS", "MAX_TOTAL_CELLS", "check_sizes", "has_records", "open_source"]
 
 
 @sealed
@@ -46,6 +46,13 @@ def open_source(
     from dpbn.data.pushdown import PushdownSource
 
     return PushdownSource(data, engine, reading, progress)
+
+
+@sealed
+def has_records(path: str) -> bool:
+    """Whether any record stands in these files. Exact: for the custodian only."""
+    reader = _reader(path, None)
+    return any(block.rows for block in reader.blocks(reader.columns[:1]))
 
 
 def _told(progress: Progress) -> Progress:

@@ -55,7 +55,8 @@ class PushdownSource:
             _Key(f"dpbn_{position}", matching, names[matching.column], schema[names[matching.column]], engine)
             for position, matching in enumerate(reading.matchings)
         ]
-        columns = [key.expression().alias(key.alias) for key in self._keys]
+        self._table, self._codes = frame, {key.alias: key.expression().alias(key.alias) for key in self._keys}
+        columns = list(self._codes.values())
         if reading.unit is not None:
             kind = schema[names[reading.unit]]
             self._spelt = "text" if kind == nw.String else "parts" if kind in (*_NESTED, nw.Unknown) else ""
@@ -120,12 +121,16 @@ class PushdownSource:
         if bounded and self._engine == "duckdb":
             yield from _cells_duckdb(frame.to_native(), groups)
             return
+        # DuckDB plans for columns that are not asked for; without a bound or a filter they have no say either
+        apart = self._engine == "duckdb" and not bounded and self._reading.on_unknown != "drop"
         held = frame.to_native().persist() if bounded and self._engine == "spark" else None
         if held is not None:
             frame = nw.from_native(held).lazy()
         rows = nw.len().alias(_ROWS)
         try:
             for keys in groups:
+                if apart and keys:
+                    frame = self._table.select(*(self._codes[key] for key in keys))
                 counted = frame.group_by(*keys).agg(rows) if keys else frame.select(rows)
                 yield counted.select(*keys, _ROWS).collect().rows()
         finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ Sizes = Sequence[int] | Mapping[int, int]
 
 BATCH = -1
 SMALL_PRODUCT = 64  # cells below which a call to BLAS per slice costs more than it saves
+WORTH_MOVING = 3  # products per cell of both tables and the result that pay for putting the batch first
 
 
 def _ordered(variables: Sequence[int]) -> Scope:
@@ -30,7 +32,7 @@ def _ordered(variables: Sequence[int]) -> Scope:
 class Contraction:
     """Σ over variables outside `keep` of a·b; `scope` is the axis order of the result."""
 
-    __slots__ = ("_a", "_b", "_mode", "_shape", "_sum_a", "_sum_b", "_summed", "_swapped", "cells", "scope")
+    __slots__ = ("_a", "_b", "_batched", "_mode", "_shape", "_sum_a", "_sum_b", "_summed", "_swapped", "cells", "scope")
     _a: tuple[tuple[int, ...], Any]  # transpose, then a shape (matrix product) or an index (broadcast)
     _b: tuple[tuple[int, ...], Any]
 
@@ -49,25 +51,29 @@ class Contraction:
         def cells(variables: Sequence[int]) -> int:
             return math.prod(sizes[v] for v in variables)
 
-        self.cells = cells(shared) * cells(left) * cells(right)
-        inner = cells(left) * cells(right) * cells(summed)
+        m, k, n = cells(left), cells(summed), cells(right)
+        self.cells = cells(shared) * m * n
+        inner = m * k * n
+        stays = BATCH in shared and inner < WORTH_MOVING * (m * k + k * n + m * n)  # the batch, on the last axis
         self._swapped = False
         if not summed:
             self._mode = "multiply"
             scope = _ordered((*a, *right) if cells(a) >= cells(b) else (*b, *left))
             full: Scope = scope
-        elif cells(shared) > 1 and (inner < SMALL_PRODUCT or BATCH in shared):
+        elif cells(shared) > 1 and (inner < SMALL_PRODUCT or stays):
             self._mode = "multiply and sum"
             scope = _ordered((*shared, *left, *right))
             full = (*summed, *scope)
-            self.cells *= cells(summed)
+            self.cells *= k
         else:
             self._mode = "matrix product"
             self._swapped = BATCH in left
             if self._swapped:  # the batch must end up on the last axis of the result
                 a, b, left, right, self._sum_a, self._sum_b = b, a, right, left, self._sum_b, self._sum_a
             right = list(_ordered(right))
-            scope = (*shared, *left, *right)
+            scope = _ordered((*shared, *left, *right))
+            self._batched = BATCH in shared  # a product of matrices for each of the batch
+            shared.sort(key=lambda v: v != BATCH)
             batch, m, k, n = cells(shared), cells(left), cells(summed), cells(right)
             self._a = (_axes(a, (*shared, *left, *summed)), (batch, m, k) if batch > 1 else (m, k))
             self._b = (_axes(b, (*shared, *summed, *right)), (batch, k, n) if batch > 1 else (k, n))
@@ -89,6 +95,8 @@ class Contraction:
         if self._mode == "matrix product":
             (axes_a, shape_a), (axes_b, shape_b) = self._a, self._b
             product = np.matmul(a.transpose(axes_a).reshape(shape_a), b.transpose(axes_b).reshape(shape_b))
+            if self._batched:
+                product = np.ascontiguousarray(product.reshape(self._shape[-1], -1).T)
             return product.reshape(self._shape)
         (axes_a, index_a), (axes_b, index_b) = self._a, self._b
         product = np.multiply(a.transpose(axes_a)[index_a], b.transpose(axes_b)[index_b], order="C")
@@ -99,7 +107,8 @@ def _axes(scope: Scope, wanted: Sequence[int]) -> tuple[int, ...]:
     return tuple(scope.index(v) for v in wanted)
 
 
-def _broadcast(scope: Scope, full: Sequence[int]) -> tuple[tuple[int, ...], tuple[slice | None, ...]]:
+@lru_cache(maxsize=1 << 14)
+def _broadcast(scope: Scope, full: Scope) -> tuple[tuple[int, ...], tuple[slice | None, ...]]:
     """Transpose to the order of `full`, then the index that inserts the axes `scope` lacks."""
     present = set(scope)
     return (

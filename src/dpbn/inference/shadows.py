@@ -6,7 +6,7 @@ Matrices are kept for the edges where that is cheaper than walking the subtree, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,13 @@ from dpbn.inference.model import Model, root_ancestors
 from dpbn.inference.projection import VECTOR_WORK, Projection
 
 Index = NDArray[np.int64]
+Way = tuple[Scope, int]  # a separator and its cells
 
 CALL_CELLS = 4_000  # a clique visited costs about as much as touching this many cells
 MATRIX_CELLS = 1 << 18
 MEMORY_CELLS = 8_000_000
 EFFORT_CELLS = 100_000_000  # spent on making matrices: a few tenths of a second
+SEVERAL = 4  # edges of a clique over one separator that are worth looking at together
 PAIR_COST = 3  # of a cell summed by index, in cells read
 PRODUCT_GAIN = 8  # multiplications of a matrix product in the time of one cell read
 
@@ -110,6 +112,11 @@ class Shadows:
     def _fill(self, tables: Sequence[Array]) -> None:
         """Matrices from the leaves inward, within memory and effort; an edge needs those of all edges behind it."""
         memory, effort = MEMORY_CELLS, EFFORT_CELLS
+        around = [_by_separator(edges) for edges in self.edges]
+        states = [{way: sum(edge.states for edge in its) for way, its in ways.items()} for ways in around]
+        missing = [len(edges) for edges in self.edges]  # without a matrix
+        backward = {(i, edge.to): edge for i, edges in enumerate(self.edges) for edge in edges}
+        seen: dict[tuple[int, Way], Array] = {}
         for i, edge in sorted(
             ((i, edge) for i, edges in enumerate(self.edges) for edge in edges), key=lambda item: item[1].cliques
         ):
@@ -117,36 +124,46 @@ class Shadows:
             walk = 3 * edge.cells + CALL_CELLS * edge.cliques
             if size > min(walk, MATRIX_CELLS, memory):
                 continue
-            further = [other for other in self.edges[edge.to] if other.to != i]
-            if any(other.shadow is None for other in further):
+            back, ways, mine = backward[edge.to, i], around[edge.to], (edge.scope, edge.here.cells)
+            if missing[edge.to] > (back.shadow is None):
                 continue
-            ways = _by_separator(further)
-            work = sum(
-                PAIR_COST * (tables[edge.to].size + edge.here.cells * cells)
-                + edge.here.cells * cells * sum(other.states for other in its) // PRODUCT_GAIN
-                for (_, cells), its in ways.items()
-            )
+            work = 0
+            for way, its in ways.items():
+                if len(its) > 1 or its[0] is not back:
+                    behind = states[edge.to][way] - (back.states if way == mine else 0)
+                    work += PAIR_COST * (tables[edge.to].size + edge.here.cells * way[1])
+                    work += edge.here.cells * way[1] * behind // PRODUCT_GAIN
             if work > effort:
                 continue
-            edge.shadow = self._shadow(edge, list(ways.values()), tables[edge.to])
+            if len(ways[mine]) < SEVERAL or edge.downward or missing[edge.to]:
+                others = [[other for other in its if other is not back] for its in ways.values()]
+                found = np.zeros((edge.here.cells, edge.states))
+                self._look(found, edge, [its for its in others if its], tables[edge.to], edge.local)
+            else:  # many edges see the same but for what is behind themselves
+                if (edge.to, mine) not in seen:
+                    seen[edge.to, mine] = np.zeros((edge.here.cells, len(self.priors)))
+                    self._look(seen[edge.to, mine], edge, list(ways.values()), tables[edge.to], lambda where: where)
+                found = np.concatenate([seen[edge.to, mine][:, where] for where, _ in edge.places], axis=1)
+            edge.shadow = found.reshape(*piece_rows(*found.shape), edge.states)
+            missing[i] -= 1
             memory -= size
             effort -= work
 
-    def _shadow(self, edge: Edge, ways: Sequence[Sequence[Edge]], table: Array) -> Array:
-        rows = edge.here.cells
-        found = np.zeros((rows, edge.states))
-        index = edge.there.index
+    def _look(
+        self, found: Array, edge: Edge, ways: Sequence[Sequence[Edge]], table: Array, column: Callable[[slice], slice]
+    ) -> None:
+        """P(X | S) of what is in the clique that `edge` enters, and behind its edges `ways`, into `found`."""
+        rows, index = edge.here.cells, edge.there.index
         for projection, where in self.residents[edge.to]:
-            found[:, edge.local(where)] = _pairs(index, projection.index, table, rows, projection.cells)
+            found[:, column(where)] = _pairs(index, projection.index, table, rows, projection.cells)
         for same in ways:
             moved = _pairs(index, same[0].here.index, table, rows, same[0].here.cells)
             for other in same:
                 assert other.shadow is not None
                 values = moved @ other.shadow.reshape(-1, other.states)
                 for where, part in other.places:
-                    found[:, edge.local(where)] = values[:, part]
+                    found[:, column(where)] = values[:, part]
         found /= edge.separator[:, None]
-        return found.reshape(*piece_rows(rows, edge.states), edge.states)
 
     @staticmethod
     def seen_through(edge: Edge, message: Array) -> Array:
@@ -217,9 +234,9 @@ def _edges(
     return edges
 
 
-def _by_separator(edges: Sequence[Edge]) -> dict[tuple[Scope, int], list[Edge]]:
+def _by_separator(edges: Sequence[Edge]) -> dict[Way, list[Edge]]:
     """Edges of one clique that share a separator see the same message."""
-    found: dict[tuple[Scope, int], list[Edge]] = {}
+    found: dict[Way, list[Edge]] = {}
     for edge in edges:
         found.setdefault((edge.scope, edge.here.cells), []).append(edge)
     return found

@@ -38,7 +38,9 @@ STEPS = 6
 CONTRADICTS = 3.0  # deviations of the mean square by which a table must miss what the network expects
 LEAST = 0.05  # a step lowers no cell's guess below this part of what the network expects
 CELL_LIMIT = 4_000_000  # of the largest factor: beyond it the network is left as it is
-CHUNK_CELLS = 500_000
+CHUNK_CELLS = 500_000  # of the largest factor over a chunk of networks: stays in cache
+AT_ONCE = 16  # networks in a chunk nevertheless: most factors are small, and calls cost more than they do
+MOST_CELLS = 16_000_000  # of all factors over such a chunk
 
 
 class ModelMargins:
@@ -55,6 +57,7 @@ class ModelMargins:
         graph = graph_of_scopes(len(self._sizes), self._scopes)
         elimination = cheapest_elimination(graph, self._sizes, limit=CELL_LIMIT)
         self.largest = elimination.largest
+        self._width = max(1, CHUNK_CELLS // self.largest, min(AT_ONCE, MOST_CELLS // elimination.cells))
         self._order = elimination.order
         self._programs: dict[int, Program] = {}
 
@@ -76,7 +79,7 @@ class ModelMargins:
         """By every CPT, then by every factor."""
         inputs = [*(cpts[node] for node in self._nodes), *factors]
         repetitions = len(inputs[0])
-        width = max(1, min(repetitions, CHUNK_CELLS // max(self.largest, 1)))
+        width = min(repetitions, self._width)
         parts = [
             self._chunk([table[start : start + width] for table in inputs]) for start in range(0, repetitions, width)
         ]
@@ -85,8 +88,9 @@ class ModelMargins:
     def _chunk(self, inputs: Sequence[Array]) -> list[Array]:
         width = inputs[0].shape[0]
         program = self._program(width)
-        trace = program.forward([np.ascontiguousarray(np.moveaxis(table, 0, -1)) for table in inputs])
-        return [np.moveaxis(gradient, -1, 0) for gradient in program.gradient(trace, np.ones(width), (BATCH,))]
+        trace = program.forward([np.ascontiguousarray(table.transpose(*range(1, table.ndim), 0)) for table in inputs])
+        gradients = program.gradient(trace, np.ones(width), (BATCH,))
+        return [gradient.transpose(-1, *range(gradient.ndim - 1)) for gradient in gradients]
 
 
 @lru_cache(maxsize=8)

@@ -20,16 +20,17 @@ COMPANIONS = ("privacy.json", "MODEL_CARD.md")  # beside the page
 
 
 def write_report(
-    release: Release, path: str | Path, *, title: str | None = None, file: str = "release.json"
+    release: Release, path: str | Path, *, title: str | None = None, file: str = "release.json", intervals: bool = True
 ) -> tuple[Path, Path, Path]:
     """Write the page at `path` (.html), and privacy.json and MODEL_CARD.md beside it; returns the three paths.
 
-    `file` is what the release is called in the lines that show how to open it.
+    `file` is what the release is called in the lines that show how to open it; `intervals=False` leaves the error
+    bars out, which take most of the time on a large network.
     """
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise InputError(f"a report must end in .html, got {path.name!r}")
-    facts = facts_of(release, title or path.stem, file)
+    facts = facts_of(release, title or path.stem, file, intervals=intervals)
     privacy = json.dumps(privacy_document(facts), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     document, card = (path.with_name(name) for name in COMPANIONS)
     return (

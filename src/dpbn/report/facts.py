@@ -42,7 +42,7 @@ class Facts:
     file: str  # the release's name, for the lines that open it
     support: Mapping[str, Support]
     weak_rows: tuple[WeakRow, ...]
-    intervals: Mapping[str, Interval]  # of every CPT cell, by node; empty where there is no noise or too many cells
+    intervals: Mapping[str, Interval]  # of CPT cells, by node; empty without noise, beyond MOST_CELLS, or unwanted
 
     def reliability(self, node: str) -> str:
         """good, fair, poor; public for a node whose CPT was given; exact where no noise was drawn."""
@@ -56,9 +56,10 @@ class Facts:
         return sum(cpt.size // cpt.shape[-1] for cpt in self.release.network.cpts.values())
 
 
-def facts_of(release: Release, title: str, file: str) -> Facts:
+def facts_of(release: Release, title: str, file: str, *, intervals: bool = True) -> Facts:
     support = supports(release.structure, release.measurements)
-    return Facts(release, title, file, support, tuple(_weak_rows(release, support)), _intervals(release))
+    bars = _intervals(release) if intervals else {}
+    return Facts(release, title, file, support, tuple(_weak_rows(release, support)), bars)
 
 
 def _intervals(release: Release) -> dict[str, Interval]:
