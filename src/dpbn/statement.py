@@ -65,7 +65,7 @@ def points(release: Release) -> tuple[Point, ...]:
     )
     alike = "was added or taken out" if guarantee.neighbors == "add-remove" else "was replaced by any other"
     return (
-        Point("unit", "Who is protected?", f"Every single {who}{bound}."),
+        Point("unit", "Who is protected?", f"Every single {who}{bound}." if release.private else "Nobody."),
         Point("neighbours", "Against which change?", f"Two tables count as neighbours if one {who} {alike}."),
         Point("epsilon", "How strong is it (ε)?", _strength(release, who)),
         Point("delta", "Can it fail (δ)?", _failure(release)),
@@ -97,8 +97,9 @@ def points(release: Release) -> tuple[Point, ...]:
 
 def _strength(release: Release, who: str) -> str:
     epsilon = release.guarantee.epsilon
-    if not math.isfinite(epsilon):
-        return "Not at all: there is no bound."
+    if not release.private:
+        seeded = math.isfinite(epsilon)
+        return f"Not at all. With secure noise it would be ε = {epsilon:.6g}." if seeded else "Not at all."
     delta = release.guarantee.delta
     # right with e^epsilon / (1 + e^epsilon) at most, and delta / (1 + e^epsilon) more if there is a delta
     factor, certainty = math.exp(min(epsilon, 700.0)), (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
@@ -120,6 +121,8 @@ def _strength(release: Release, who: str) -> str:
 
 
 def _failure(release: Release) -> str:
+    if not release.private:
+        return "There is nothing to fail."
     delta = release.guarantee.delta
     if not delta:
         return "No. δ = 0: the bound holds always (pure differential privacy)."

@@ -163,6 +163,9 @@ def test_not_private_is_said_first(tmp_path):
         assert "NOT private" in card
         assert json.loads(privacy)["private"] is False
         assert "NOT private" in privacy_statement(release)
+        for text in (page, privacy, card, privacy_statement(release)):
+            assert "Nobody." in text and "Not at all." in text
+            assert "at most" not in text  # no bound is claimed
 
 
 def test_hostile_labels_do_nothing(tmp_path):
