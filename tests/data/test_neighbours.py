@@ -168,6 +168,15 @@ def test_people_told_by_python_objects_in_polars(lazy):
     assert source.counts(SETS)["x",].tolist() == [3, 0, 0]
 
 
+def test_people_told_by_the_uuids_of_a_parquet_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BATCH_ROWS", 4)
+    stored = pa.array([uuid.UUID(int=row % 2).bytes for row in range(20)] + [None], pa.binary(16))
+    units = pa.ExtensionArray.from_storage(pa.uuid(), stored)
+    pq.write_table(pa.table({"unit": units, "x": ["a"] * 21, "y": [0.0] * 21}), tmp_path / "t.parquet")
+    source = open_source(tmp_path / "t.parquet", STRUCTURE, unit="unit", max_contributions=3, on_unknown="drop")
+    assert source.counts(SETS)["x",].tolist() == [6, 0, 0]
+
+
 def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_are_bounded(tmp_path):
     """Whose rows come first would follow the threads, and everybody's rows."""
     frame = pl.DataFrame({"unit": [1, 1, 2], "x": ["a", "b", "c"], "y": [0.0] * 3})

@@ -68,6 +68,8 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if isinstance(array.type, pa.BaseExtensionType):  # UUIDs, by their bytes
+        array = array.storage
     if pa.types.is_floating(array.type):
         numbers, ids = pd.factorize(array.to_numpy(zero_copy_only=False))
         return numbers.astype(np.int64), ids.tolist()
