@@ -305,7 +305,7 @@ def test_what_is_not_private_is_not_called_public(run, patients):
 
 
 def test_planning_what_has_no_noise(run):
-    run("plan", "asia", "--method", "exact").refused("it has no noise")
+    run("plan", "asia", "--method", "exact").refused("a method with noise")
 
 
 def test_a_report_does_not_replace_a_release_by_its_statement(run, patients, release, tmp_path):
