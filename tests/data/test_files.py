@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpbn.data import open_source
+from dpbn.data import files, open_source
 from dpbn.data import rows as row_source
 from dpbn.domain import Schema, Variable
 from dpbn.errors import DataError, InputError
@@ -85,6 +85,26 @@ def test_an_open_quote_does_not_swallow_the_records_after_it(tmp_path, name, pol
         assert count(path) == ([1, 1, 0, 0], [1, 1])
     path.write_bytes(write(b"x,n\n"))
     assert count(path) == ([0, 0, 0, 0], [0, 0])
+
+
+def test_no_record_can_pass_for_the_end_of_a_file(tmp_path):
+    """One that knows the words of our own last line would hide all records after it."""
+    path = tmp_path / "t.csv"
+    path.write_text('x,n,note\nyes,1,fine\ndpbn,dpbn,"\n' + "yes,1,fine\n" * 5)
+    with pytest.raises(DataError, match="must close every quote"):
+        open_source(path, STRUCTURE, on_unknown="drop").counts([()])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_files_of_every_length_end_well_in_their_last_block(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(files, "CSV_BYTES", 128)
+    path, write = tmp_path / name, gzip.compress if name.endswith("gz") else bytes
+    for length in range(140):
+        path.write_bytes(write(f"x,n,note\nno,20,{'n' * length}\nyes,1,fine".encode()))
+        assert count(path) == ([1, 1, 0, 0], [1, 1])
+    path.write_bytes(write(b'x,n,note\nyes,1,"secret\n' + b"yes,1,fine\n" * 50))
+    with pytest.raises(DataError, match="must close every quote and have shorter lines"):
+        count(path)
 
 
 def test_csv_files_of_one_folder_may_differ_in_other_columns(tmp_path):

@@ -6,6 +6,7 @@ import codecs
 import glob
 import os
 import re
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,7 +27,7 @@ BATCH_ROWS = 1 << 17
 CSV_BYTES = 1 << 24
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-_END = "dpbn"  # fields of a last line of our own
+_END = secrets.token_hex(16)  # fields of a last line of our own, which no record can hold
 
 
 def file_reader(path: str) -> ParquetReader | CsvReader:
@@ -235,12 +236,16 @@ class _Ended:
         self._stream, self._ending, self._last = stream, ",".join([_END] * width).encode(), b""
 
     def read(self, size: int) -> bytes:
+        """As much as is asked for, short only at the end: pyarrow refuses a line that no block but the last ends."""
         data: bytes = self._stream.read(size)
-        if data:
-            self._last = data[-1:]
-        elif self._last and self._ending:
-            data = (b"" if self._last in b"\r\n" else b"\n") + self._ending
-            self._ending = b""
+        while len(data) < size and (more := self._stream.read(size - len(data))):
+            data += more
+        self._last = data[-1:] or self._last
+        room = size - len(data)
+        if room and self._last and self._ending:
+            if self._last not in b"\r\n":
+                self._ending = b"\n" + self._ending
+            data, self._ending, self._last = data + self._ending[:room], self._ending[room:], b"\n"
         return data
 
     def close(self) -> None:
@@ -272,4 +277,6 @@ def _refused(file: str, error: Exception, requirement: str) -> DataError:
         return DataError(f"{_shown(file)} must have a header line and rows, got an empty file")
     if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
+    if "straddling" in str(error):  # two blocks, or is the rest of a large file
+        return DataError(f"{_shown(file)} must close every quote and have shorter lines, got one without an end")
     return DataError(f"{_shown(file)} {requirement}")
