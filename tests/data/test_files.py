@@ -154,10 +154,11 @@ def test_nothing_there(tmp_path, path):
 
 def test_copies_in_folders_set_aside_are_not_counted(tmp_path):
     """Jupyter and Spark leave them."""
-    for folder in (".", ".ipynb_checkpoints", "_temporary/0", "_k=1"):
+    for folder in (".", ".ipynb_checkpoints", ".k=1", "_temporary/0", "_k=1"):
         (tmp_path / "rows" / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / "rows" / folder / "may.csv").write_text("x,n\nyes,1\n")
-    (tmp_path / "rows" / "_may.csv").write_text("x,n\nyes,1\n")
+    for name in ("_may.csv", "_may=1.csv", "._may=1.csv"):
+        (tmp_path / "rows" / name).write_text("x,n\nyes,1\n")
     assert count(tmp_path / "rows") == ([2, 0, 0, 0], [2, 0])
     (tmp_path / "rows").rename(tmp_path / "_rows")
     assert count(tmp_path / "_rows") == ([2, 0, 0, 0], [2, 0])
@@ -175,6 +176,8 @@ def test_a_file_of_two_names_is_not_counted_twice(tmp_path, link):
 
 def test_a_file_and_its_compressed_copy_are_not_both_counted(tmp_path):
     (tmp_path / "may.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "MAY.csv").write_text("x,n\nyes,1\n")  # another file, where case matters
+    assert count(tmp_path)[0] == [len(os.listdir(tmp_path)), 0, 0, 0]
     (tmp_path / "may.csv.gz").write_bytes(gzip.compress((tmp_path / "may.csv").read_bytes()))
     with pytest.raises(InputError, match=r"with and without \.gz"):
         count(str(tmp_path))

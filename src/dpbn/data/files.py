@@ -52,7 +52,7 @@ def _files(path: str) -> list[str]:
     distinct = {(stat.st_dev, stat.st_ino) for stat in map(os.stat, files)}
     if len(distinct) < len(files):  # through a link every record would count twice
         raise InputError(f"data must have every file once, got {len(files)} names of {len(distinct)} files in {path!r}")
-    if len({file.lower().removesuffix(".gz") for file in files}) < len(files):
+    if len({re.sub(r"\.gz$", "", file, flags=re.IGNORECASE) for file in files}) < len(files):
         raise InputError(f"data must have every file once, got one with and without .gz in {path!r}")
     if len(files) > 1 and _keeps_versions(files):
         raise InputError(
@@ -64,7 +64,8 @@ def _files(path: str) -> list[str]:
 
 def _set_aside(file: Path) -> bool:
     """Whether a file, or a folder on the way to it, is hidden from readers: copies of editors, unfinished writes."""
-    return any(part.startswith(("_", ".")) and "=" not in part for part in file.parts)
+    folders = (part.startswith(".") or (part.startswith("_") and "=" not in part) for part in file.parent.parts)
+    return file.name.startswith(("_", ".")) or any(folders)
 
 
 def _keeps_versions(files: Sequence[str]) -> bool:
