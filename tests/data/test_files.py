@@ -113,6 +113,20 @@ def test_csv_files_of_one_folder_may_differ_in_other_columns(tmp_path):
     assert count(tmp_path) == ([1, 1, 0, 0], [1, 1])
 
 
+@pytest.mark.parametrize("header", ["x,n", '"x","n"', "\ufeffx,n"])
+def test_csv_files_of_one_header_are_parsed_once(tmp_path, monkeypatch, header):
+    """Where headers differ, or may, pyarrow is asked how many columns a file has."""
+    opened, parse = [], pa.csv.open_csv
+    monkeypatch.setattr(pa.csv, "open_csv", lambda *given, **options: opened.append(0) or parse(*given, **options))
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text(f"{header}\nyes,1\n", "utf-8")
+    assert count(tmp_path) == ([3, 0, 0, 0], [3, 0])
+    assert len(opened) == 1 + 3
+    (tmp_path / "c.csv").write_text('x,n,"no\nte"\nyes,1,2\n')
+    assert count(tmp_path) == ([3, 0, 0, 0], [3, 0])
+    assert len(opened) == 4 + 5
+
+
 def test_csv_that_is_not_utf8(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"x,n\n\xff\xfe,1\n")

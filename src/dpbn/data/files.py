@@ -25,8 +25,10 @@ from dpbn.matching import headers_by_name, unguarded
 
 BATCH_ROWS = 1 << 17
 CSV_BYTES = 1 << 24
+HEADER_BYTES = 1 << 16
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+_HEADER = re.compile(rb'(?:(?:"[^"\r\n]*"|[^",\r\n]*),)*(?:"[^"\r\n]*"|[^",\r\n]*)(?=[\r\n])')
 _END = secrets.token_hex(16)  # fields of a last line of our own, which no record can hold
 
 
@@ -196,9 +198,8 @@ class CsvReader:
             ignore_empty_lines=len(self._headers) != 1,  # in a single column an empty line is a missing value
         )
         try:
-            compression = "gzip" if file.lower().endswith(".gz") else None
             return pa.csv.open_csv(
-                _Ended(pa.input_stream(file, compression=compression), width),
+                _Ended(_bytes(file), width),
                 read_options=pa.csv.ReadOptions(block_size=CSV_BYTES),
                 parse_options=parse,
                 convert_options=convert,
@@ -208,9 +209,10 @@ class CsvReader:
 
     def _width(self, place: int) -> int:
         """How many columns a file has; other files than the first may have more."""
-        if place == 0:
+        first, file = self._files[0], self._files[place]
+        if place == 0 or ((line := _first_line(file)) and line == _first_line(first)):
             return len(self._headers)
-        with self._open(self._files[place], None) as stream:
+        with self._open(file, None) as stream:
             return len(stream.schema)
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
@@ -226,6 +228,20 @@ class CsvReader:
                         yield Block(batch.num_rows, columns, share)
                 except (pa.ArrowInvalid, OSError) as error:
                     raise _refused(file, error, "must be UTF-8 text throughout") from None
+
+
+def _bytes(file: str) -> pa.NativeFile:
+    return pa.input_stream(file, compression="gzip" if file.lower().endswith(".gz") else None)
+
+
+def _first_line(file: str) -> bytes:
+    """The header of a file, if it is short and plain: cheaper to compare than pyarrow's first block is to read."""
+    try:
+        with _bytes(file) as stream:
+            line = _HEADER.match(stream.read(HEADER_BYTES))
+    except OSError:  # refused where it is opened to be read
+        return b""
+    return line[0] if line else b""
 
 
 class _Ended:
