@@ -177,6 +177,22 @@ def test_people_told_by_the_uuids_of_a_parquet_file(tmp_path, monkeypatch):
     assert source.counts(SETS)["x",].tolist() == [6, 0, 0]
 
 
+def test_people_told_by_a_type_of_somebody_over_a_dictionary():
+    """Which may hold a value twice."""
+    names = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), pa.array(["p", "p", "q"]))
+
+    class Name(pa.ExtensionType):
+        def __init__(self):
+            super().__init__(names.type, "dpbn.test.name")
+
+        def __arrow_ext_serialize__(self):
+            return b""
+
+    units = pa.ExtensionArray.from_storage(Name(), names)
+    source = open_source(pa.table({"unit": units, "x": ["a"] * 3, "y": [0.0] * 3}), STRUCTURE, unit="unit")
+    assert source.counts(SETS)["x",].tolist() == [2, 0, 0]
+
+
 def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_are_bounded(tmp_path):
     """Whose rows come first would follow the threads, and everybody's rows."""
     frame = pl.DataFrame({"unit": [1, 1, 2], "x": ["a", "b", "c"], "y": [0.0] * 3})

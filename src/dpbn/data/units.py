@@ -66,10 +66,8 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
             raise DataError("a unit must be told by text or a whole number, got a value that cannot be told") from None
         return np.array(codes, dtype=np.int64), list(found)
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if isinstance(array.type, pa.BaseExtensionType):  # UUIDs, by their bytes
-        array = array.storage
+    while (wrapped := isinstance(array.type, pa.BaseExtensionType)) or pa.types.is_dictionary(array.type):
+        array = array.storage if wrapped else array.dictionary_decode()  # UUIDs, by their bytes
     if pa.types.is_floating(array.type):
         numbers, ids = pd.factorize(array.to_numpy(zero_copy_only=False))
         return numbers.astype(np.int64), ids.tolist()
