@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import glob
+import io
 import os
 import re
 import secrets
@@ -25,10 +27,8 @@ from dpbn.matching import headers_by_name, unguarded
 
 BATCH_ROWS = 1 << 17
 CSV_BYTES = 1 << 24
-HEADER_BYTES = 1 << 16
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-_HEADER = re.compile(rb'(?:(?:"[^"\r\n]*"|[^",\r\n]*),)*(?:"[^"\r\n]*"|[^",\r\n]*)(?=[\r\n])')
 _END = secrets.token_hex(16)  # fields of a last line of our own, which no record can hold
 
 
@@ -207,19 +207,12 @@ class CsvReader:
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
             raise _refused(file, error, "must be a UTF-8 CSV file with a header line and the named columns") from None
 
-    def _width(self, place: int) -> int:
-        """How many columns a file has; other files than the first may have more."""
-        first, file = self._files[0], self._files[place]
-        if place == 0 or ((line := _first_line(file)) and line == _first_line(first)):
-            return len(self._headers)
-        with self._open(file, None) as stream:
-            return len(stream.schema)
-
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         compressed = any(file.lower().endswith(".gz") for file in self._files)  # how much is inside is unknown
         headers = list(dict.fromkeys(self._by_name[name] for name in names))
         for place, file in enumerate(self._files):
-            with self._open(file, headers, self._width(place)) as stream:
+            width = _width(file) if place else len(self._headers)  # other files than the first may have more columns
+            with self._open(file, headers, width) as stream:
                 try:
                     for number, batch in enumerate(_whole(stream, file), 1):
                         read = number * CSV_BYTES / max(self._sizes[place], 1)
@@ -234,14 +227,13 @@ def _bytes(file: str) -> pa.NativeFile:
     return pa.input_stream(file, compression="gzip" if file.lower().endswith(".gz") else None)
 
 
-def _first_line(file: str) -> bytes:
-    """The header of a file, if it is short and plain: cheaper to compare than pyarrow's first block is to read."""
+def _width(file: str) -> int:
+    """How many columns a file has, without the time that pyarrow takes for its first block."""
     try:
-        with _bytes(file) as stream:
-            line = _HEADER.match(stream.read(HEADER_BYTES))
-    except OSError:  # refused where it is opened to be read
-        return b""
-    return line[0] if line else b""
+        with io.TextIOWrapper(_bytes(file), "utf-8-sig", errors="replace", newline="") as text:
+            return len(next(filter(None, csv.reader(text)), ()))
+    except (OSError, csv.Error):  # refused where it is opened to be read
+        return 0
 
 
 class _Ended:
