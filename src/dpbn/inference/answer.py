@@ -57,7 +57,7 @@ class Answer:
         `part` is "total", or one of its two parts: "privacy" (the noise) or "sampling" (the data itself).
         """
         if self.bars is None:
-            raise QueryError("an interval must be asked of an answer from a release, got an answer from a network")
+            raise QueryError("an interval must be asked of an answer from a release made with noise, got another")
         return self.bars(level, part)
 
     def _repr_html_(self) -> str:
