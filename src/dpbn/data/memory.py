@@ -91,7 +91,10 @@ def _from_polars(series: polars.Series) -> Any:
     return series.to_arrow()
 
 
-_NO_ORDER = re.compile(r"^ *(?:[A-Z]+ )*?(\w*JOIN|AGGREGATE|UNIQUE|SORT|MERGE|OPAQUE_PYTHON)\b", re.MULTILINE)
+_NO_ORDER = re.compile(
+    r"^ *(?:[A-Z]+ )*?(\w*JOIN|AGGREGATE|UNIQUE|SORT|MERGE|OPAQUE_PYTHON|UNION(?=\[maintain_order: false))\b",
+    re.MULTILINE,
+)
 
 
 class PolarsLazyReader:
