@@ -299,6 +299,38 @@ def test_another_ledger_in_its_place_and_an_anchor_rolled_back_with_it_are_evide
         old.charge("ward", "1/100")
 
 
+def test_a_kept_head_must_be_in_a_ledger_that_has_grown_beyond_it(path, tmp_path):
+    """Who rewrites database and anchor and adds entries is caught by the head that was kept elsewhere."""
+    filled(path)
+    kept = Ledger(path).head()
+    for name in ("budget.db", "budget.db.head"):
+        (tmp_path / name).unlink()
+    forged = Ledger(path)
+    forged.open_dataset("ward", 1)
+    for _ in range(int(kept.partition(":")[0])):
+        forged.charge("ward", "1/1000")
+    assert forged.verify(forged.head()) == forged.verify() > int(kept.partition(":")[0])
+    with pytest.raises(LedgerCorruptError, match="rolled back or replaced"):
+        forged.verify(kept)
+    with pytest.raises(LedgerCorruptError, match="rolled back or replaced"):
+        Ledger(path, expected_head=kept)
+
+
+def test_charges_through_a_link_are_known_beside_the_file_as_well(path, tmp_path):
+    Ledger(path).open_dataset("ward", 1)
+    content = path.read_bytes()
+    (tmp_path / "project").mkdir()
+    link = tmp_path / "project" / "link.db"
+    link.symlink_to(path)
+    linked = Ledger(link)
+    linked.charge("ward", 1)
+    linked.close()
+    path.write_bytes(content)
+    for name in (path, link):
+        with pytest.raises(LedgerCorruptError, match="rolled back or replaced"):
+            Ledger(name)
+
+
 @pytest.mark.parametrize("what", ["wrote", "read"])
 def test_a_running_process_does_not_charge_a_file_rolled_back_under_it(path, tmp_path, what):
     ledger = Ledger(path, anchor=False)
