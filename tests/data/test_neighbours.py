@@ -204,6 +204,7 @@ def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_ar
         "UNIQUE": [lazy.unique("unit")],
         "SORT": [lazy.sort("y").with_columns(z=1)],
         "OPAQUE_PYTHON": [lazy.map_batches(lambda some: some)],
+        "UNPIVOT": [lazy.rename({"x": "first"}).unpivot("first", index=["unit", "y"], value_name="x")],
         "UNION": [pl.union([lazy.head(1), lazy.tail(2)]), pl.union([lazy, lazy]).with_columns(z=1)],
     }
     for step, queries in loose.items():
