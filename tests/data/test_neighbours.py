@@ -193,6 +193,25 @@ def test_people_told_by_a_type_of_somebody_over_a_dictionary():
     assert source.counts(SETS)["x",].tolist() == [2, 0, 0]
 
 
+@pytest.mark.parametrize("kind", ["many people", "a missing one"])
+def test_people_told_by_dictionaries_that_arrow_cannot_unify(kind):
+    """One more person, or one that is missing, was one too many for the dictionaries of two chunks."""
+    first = [f"p{i}" for i in range(100)]
+    second = [f"p{i}" for i in range(50, 150)] if kind == "many people" else [*first[50:], None]
+    chunks = [pa.DictionaryArray.from_arrays(pa.array(range(len(its)), pa.int8()), its) for its in (first, second)]
+    rows = len(first) + len(second)
+    table = pa.table({"unit": pa.chunked_array(chunks), "x": ["a"] * rows, "y": [0.0] * rows})
+    counts = open_source(table, STRUCTURE, unit="unit", on_unknown="drop").counts(SETS)
+    assert counts["x",].tolist() == [len({*first, *second} - {None}), 0, 0]
+
+
+def test_people_told_by_days_are_told_alike_in_every_chunk():
+    day = pa.array([0, 1, 86_400_000], pa.int64()).cast(pa.date64(), safe=False)
+    for chunks in ([day, day], [day, day.slice(0, 1), day.slice(1)]):
+        table = pa.table({"unit": pa.chunked_array(chunks), "x": ["a"] * 6, "y": [0.0] * 6})
+        assert open_source(table, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [3, 0, 0]
+
+
 def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_are_bounded(tmp_path):
     """Whose rows come first would follow the threads, and everybody's rows."""
     frame = pl.DataFrame({"unit": [1, 1, 2], "x": ["a", "b", "c"], "y": [0.0] * 3})

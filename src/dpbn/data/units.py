@@ -29,6 +29,9 @@ class UnitBound:
 
     def keep(self, values: Any, rows: int) -> tuple[NDArray[np.bool_], int]:
         """Which of the next records to keep, and how many have no unit (those are not kept)."""
+        if isinstance(values, pa.ChunkedArray):  # one by one: whether their dictionaries fit into one follows everybody
+            found = [self.keep(chunk, len(chunk)) for chunk in values.chunks]
+            return np.concatenate([np.zeros(0, dtype=np.bool_), *(kept for kept, _ in found)]), sum(n for _, n in found)
         numbers, ids = _factorized(values)
         self._kinds.update(next((kind for kind in (str, bytes) if isinstance(unit, kind)), object) for unit in ids)
         if len(self._kinds) > 1:
@@ -56,7 +59,7 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
     """
     if isinstance(values, Written):
         values = values.fields
-    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+    if not isinstance(values, pa.Array):
         objects = np.asarray(values, dtype=object)
         known = zip(objects, pd.isna(objects), strict=True)
         found: dict[Any, int] = {}
@@ -65,7 +68,7 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
         except (TypeError, ValueError):  # not hashable, or an array
             raise DataError("a unit must be told by text or a whole number, got a value that cannot be told") from None
         return np.array(codes, dtype=np.int64), list(found)
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    array = values
     while (wrapped := isinstance(array.type, pa.BaseExtensionType)) or pa.types.is_dictionary(array.type):
         array = array.storage if wrapped else array.dictionary_decode()  # UUIDs, by their bytes
     if pa.types.is_floating(array.type):
@@ -83,11 +86,13 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
 def _told_apart(ids: pa.Array) -> pa.Array:
     """Units of a type whose values Python tells apart as well.
 
-    Its times have no nanoseconds, and in a zone two hours of an autumn night are one.
+    Its days have no milliseconds, its times no nanoseconds, and in a zone two hours of an autumn night are one.
     """
     kind = ids.type
     if is_text(kind):
         return ids.cast(pa.large_binary())
+    if pa.types.is_date(kind):
+        return ids.cast(pa.timestamp("ms"))
     if pa.types.is_time(kind):
         return ids.cast(pa.time64("ns")).cast(pa.int64())
     if pa.types.is_timestamp(kind) and kind.tz is not None:
