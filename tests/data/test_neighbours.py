@@ -212,6 +212,22 @@ def test_people_told_by_days_are_told_alike_in_every_chunk():
         assert open_source(table, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [3, 0, 0]
 
 
+@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.duration("s"), pa.date64()])
+def test_people_told_by_times_beyond_what_python_has_refuse_no_table(kind):
+    units = pa.array([0, 1, 2**62, 2**62], pa.int64()).view(kind)
+    table = pa.table({"unit": units, "x": ["a"] * 4, "y": [0.0] * 4})
+    assert open_source(table, STRUCTURE, unit="unit", on_unknown="drop").counts(SETS)["x",].tolist() == [3, 0, 0]
+
+
+def test_people_told_by_times_are_the_same_in_files_of_other_units(tmp_path):
+    """A second is a second; midnight of a day is that day."""
+    second = [pa.array([86_400], pa.int64()).view(pa.timestamp("s")).cast(pa.timestamp(unit)) for unit in ("ms", "ns")]
+    other = pa.array([172_800_000], pa.int64()).view(pa.timestamp("ms"))
+    for number, unit in enumerate([*second, second[0].cast(pa.date32()), other]):
+        pq.write_table(pa.table({"unit": unit, "x": ["a"], "y": [0.0]}), tmp_path / f"{number}.parquet")
+    assert open_source(tmp_path, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [2, 0, 0]
+
+
 def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_are_bounded(tmp_path):
     """Whose rows come first would follow the threads, and everybody's rows."""
     frame = pl.DataFrame({"unit": [1, 1, 2], "x": ["a", "b", "c"], "y": [0.0] * 3})

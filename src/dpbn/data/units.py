@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from dpbn.data.encode import Written, is_text, plain_type
 from dpbn.errors import DataError
 
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
 
 class UnitBound:
     """Counts the records seen of every unit; memory grows with the number of units, not of records."""
@@ -80,24 +82,25 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
         kind = plain_type(array.type)
         raise DataError(f"a unit must be told by text or a whole number, got a column of type {kind}") from None
     indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return indices, _told_apart(coded.dictionary).to_pylist()
+    return indices, _told_apart(coded.dictionary)
 
 
-def _told_apart(ids: pa.Array) -> pa.Array:
-    """Units of a type whose values Python tells apart as well.
+def _told_apart(ids: pa.Array) -> list[Any]:
+    """Units as Python values that are as different as they are.
 
-    Its days have no milliseconds, its times no nanoseconds, and in a zone two hours of an autumn night are one.
+    Its own days have no milliseconds, its times no nanoseconds, its years end at 9999, and in a zone two hours of an
+    autumn night are one. So what tells of time is a number of nanoseconds, of a day, of a span or since 1970.
     """
     kind = ids.type
     if is_text(kind):
-        return ids.cast(pa.large_binary())
-    if pa.types.is_date(kind):
-        return ids.cast(pa.timestamp("ms"))
-    if pa.types.is_time(kind):
-        return ids.cast(pa.time64("ns")).cast(pa.int64())
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return ids.cast(pa.timestamp(kind.unit, "UTC"))
-    return ids
+        return ids.cast(pa.large_binary()).to_pylist()
+    if pa.types.is_date32(kind):
+        return _told_apart(ids.cast(pa.date64()))
+    if not pa.types.is_temporal(kind) or pa.types.is_interval(kind):
+        return ids.to_pylist()
+    of = pa.types.is_time(kind), pa.types.is_duration(kind), getattr(kind, "tz", None) is not None
+    step = _NANOSECONDS[getattr(kind, "unit", "ms")]
+    return [(of, number * step) for number in ids.view(f"int{kind.bit_width}").to_pylist()]
 
 
 def _key(unit: Any) -> Any:
