@@ -1,6 +1,7 @@
 """One person moves every table by at most the declared sensitivity, and some person moves it by exactly that."""
 
 import datetime
+import enum
 import fractions
 import itertools
 import uuid
@@ -217,6 +218,21 @@ def test_people_told_by_times_beyond_what_python_has_refuse_no_table(kind):
     units = pa.array([0, 1, 2**62, 2**62], pa.int64()).view(kind)
     table = pa.table({"unit": units, "x": ["a"] * 4, "y": [0.0] * 4})
     assert open_source(table, STRUCTURE, unit="unit", on_unknown="drop").counts(SETS)["x",].tolist() == [3, 0, 0]
+
+
+def test_people_told_by_objects_without_a_value_are_refused():
+    """Two of them are never equal: each record counted as another person."""
+
+    class Person:
+        pass
+
+    for units in ([Person(), Person()], [(1, Person()), (1, Person())]):
+        frame = pd.DataFrame({"unit": objects(units), "x": "a", "y": 0.0})
+        with pytest.raises(DataError, match="cannot be told"):
+            open_source(frame, STRUCTURE, unit="unit", on_unknown="drop").counts(SETS)
+    color = enum.Enum("color", ["RED"])
+    frame = pd.DataFrame({"unit": objects([color.RED, color.RED]), "x": "a", "y": 0.0})
+    assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [1, 0, 0]
 
 
 def test_people_told_by_times_are_the_same_in_files_of_other_units(tmp_path):

@@ -8,6 +8,7 @@ column that mixes text with other kinds is refused, since 1 and "1" would count 
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -111,4 +112,6 @@ def _key(unit: Any) -> Any:
         unit = unit.item()
     if isinstance(unit, tuple):
         return tuple(None if pd.isna(part) is True else _key(part) for part in unit)
+    if type(unit).__eq__ is object.__eq__ and not isinstance(unit, Enum):
+        raise TypeError  # equal to itself only: every record would be another person
     return unit
