@@ -1,6 +1,7 @@
 """One person moves every table by at most the declared sensitivity, and some person moves it by exactly that."""
 
 import datetime
+import enum
 import fractions
 import itertools
 import uuid
@@ -193,6 +194,56 @@ def test_people_told_by_a_type_of_somebody_over_a_dictionary():
     assert source.counts(SETS)["x",].tolist() == [2, 0, 0]
 
 
+@pytest.mark.parametrize("kind", ["many people", "a missing one"])
+def test_people_told_by_dictionaries_that_arrow_cannot_unify(kind):
+    """One more person, or one that is missing, was one too many for the dictionaries of two chunks."""
+    first = [f"p{i}" for i in range(100)]
+    second = [f"p{i}" for i in range(50, 150)] if kind == "many people" else [*first[50:], None]
+    chunks = [pa.DictionaryArray.from_arrays(pa.array(range(len(its)), pa.int8()), its) for its in (first, second)]
+    rows = len(first) + len(second)
+    table = pa.table({"unit": pa.chunked_array(chunks), "x": ["a"] * rows, "y": [0.0] * rows})
+    counts = open_source(table, STRUCTURE, unit="unit", on_unknown="drop").counts(SETS)
+    assert counts["x",].tolist() == [len({*first, *second} - {None}), 0, 0]
+
+
+def test_people_told_by_days_are_told_alike_in_every_chunk():
+    day = pa.array([0, 1, 86_400_000], pa.int64()).cast(pa.date64(), safe=False)
+    for chunks in ([day, day], [day, day.slice(0, 1), day.slice(1)]):
+        table = pa.table({"unit": pa.chunked_array(chunks), "x": ["a"] * 6, "y": [0.0] * 6})
+        assert open_source(table, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [3, 0, 0]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.timestamp("us", "UTC"), pa.duration("s"), pa.date64()])
+def test_people_told_by_times_beyond_what_python_has_refuse_no_table(kind):
+    units = pa.array([0, 1, 2**62, 2**62], pa.int64()).view(kind)
+    table = pa.table({"unit": units, "x": ["a"] * 4, "y": [0.0] * 4})
+    assert open_source(table, STRUCTURE, unit="unit", on_unknown="drop").counts(SETS)["x",].tolist() == [3, 0, 0]
+
+
+def test_people_told_by_objects_without_a_value_are_refused():
+    """Two of them are never equal: each record counted as another person."""
+
+    class Person:
+        pass
+
+    for units in ([Person(), Person()], [(1, Person()), (1, Person())]):
+        frame = pd.DataFrame({"unit": objects(units), "x": "a", "y": 0.0})
+        with pytest.raises(DataError, match="cannot be told"):
+            open_source(frame, STRUCTURE, unit="unit", on_unknown="drop").counts(SETS)
+    color = enum.Enum("color", ["RED"])
+    frame = pd.DataFrame({"unit": objects([color.RED, color.RED]), "x": "a", "y": 0.0})
+    assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [1, 0, 0]
+
+
+def test_people_told_by_times_are_the_same_in_files_of_other_units(tmp_path):
+    """A second is a second; midnight of a day is that day."""
+    second = [pa.array([86_400], pa.int64()).view(pa.timestamp("s")).cast(pa.timestamp(unit)) for unit in ("ms", "ns")]
+    other = pa.array([172_800_000], pa.int64()).view(pa.timestamp("ms"))
+    for number, unit in enumerate([*second, second[0].cast(pa.date32()), other]):
+        pq.write_table(pa.table({"unit": unit, "x": ["a"], "y": [0.0]}), tmp_path / f"{number}.parquet")
+    assert open_source(tmp_path, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [2, 0, 0]
+
+
 def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_are_bounded(tmp_path):
     """Whose rows come first would follow the threads, and everybody's rows."""
     frame = pl.DataFrame({"unit": [1, 1, 2], "x": ["a", "b", "c"], "y": [0.0] * 3})
@@ -204,6 +255,8 @@ def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_ar
         "UNIQUE": [lazy.unique("unit")],
         "SORT": [lazy.sort("y").with_columns(z=1)],
         "OPAQUE_PYTHON": [lazy.map_batches(lambda some: some)],
+        "UNPIVOT": [lazy.rename({"x": "first"}).unpivot("first", index=["unit", "y"], value_name="x")],
+        "UNION": [pl.union([lazy.head(1), lazy.tail(2)]), pl.union([lazy, lazy]).with_columns(z=1)],
     }
     for step, queries in loose.items():
         for query in queries:

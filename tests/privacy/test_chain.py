@@ -1,11 +1,12 @@
 """Entries of the ledger: what does not follow from the entries before it is refused, whoever made its hash."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from dpbn.errors import LedgerCorruptError
-from dpbn.privacy.chain import GENESIS, Entry, check_chain, entry_hash
+from dpbn.privacy.chain import GENESIS, Entry, check_chain, entry_hash, read_entry
 
 
 def linked(*entries):
@@ -55,6 +56,29 @@ def test_a_chain_that_follows_is_accepted():
 def test_entries_that_do_not_follow_are_refused_though_their_hashes_fit(name):
     with pytest.raises(LedgerCorruptError, match="totals"):
         check_chain(linked(*FORGED[name]))
+
+
+@pytest.mark.parametrize("said", ["abc", "1/0", "nan", "", "1e999999", "0.5", 0.5, 1, True, None, [1]])
+@pytest.mark.parametrize("field", ["epsilon", "delta", "cap_epsilon", "spent_delta"])
+def test_amounts_that_the_ledger_does_not_write_are_refused_at_once(field, said):
+    opened, charge = linked(OPEN, CHARGE)
+    with pytest.raises(LedgerCorruptError, match=f"must state its {field}"):
+        check_chain([opened, rehashed(charge, body=charge.body | {field: said})])
+
+
+@pytest.mark.parametrize("charge", [[2], {}, None, "2", 2.0, True])
+def test_a_release_names_its_charge_by_number(charge):
+    with pytest.raises(LedgerCorruptError, match="totals of entry 3"):
+        check_chain(linked(OPEN, CHARGE, ("a", "release", CAP, HALF, {"charge": charge})))
+
+
+def test_rows_that_cannot_be_hashed_or_read_are_refused():
+    (opened,) = linked(OPEN)
+    for edited in (replace(opened, dataset=b"a"), replace(opened, body=opened.body | {"note": math.nan})):
+        with pytest.raises(LedgerCorruptError, match="must be readable"):
+            check_chain([edited])
+    with pytest.raises(LedgerCorruptError, match="must be readable"):
+        read_entry((1, "a", "open", '{"note":' + "[" * 100_000, GENESIS, opened.hash))
 
 
 def test_every_field_is_in_the_chain():

@@ -11,6 +11,7 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -43,7 +44,8 @@ def file_reader(path: str) -> ParquetReader | CsvReader:
 
 def _files(path: str) -> list[str]:
     if glob.has_magic(path) and not Path(path).exists():
-        files = sorted(glob.glob(path, recursive=True))
+        named = [part for part in Path(path).parts if part.startswith(("_", "."))]
+        files = sorted(file for file in glob.glob(path, recursive=True) if not _set_aside(Path(file), named))
     elif Path(path).is_dir():
         found = (file for file in Path(path).rglob("*") if file.name.lower().endswith((*_PARQUET, *_CSV)))
         files = sorted(str(file) for file in found if not _set_aside(file.relative_to(path)))
@@ -64,10 +66,14 @@ def _files(path: str) -> list[str]:
     return files
 
 
-def _set_aside(file: Path) -> bool:
-    """Whether a file, or a folder on the way to it, is hidden from readers: copies of editors, unfinished writes."""
-    folders = (part.startswith(".") or (part.startswith("_") and "=" not in part) for part in file.parent.parts)
-    return file.name.startswith(("_", ".")) or any(folders)
+def _set_aside(file: Path, named: Sequence[str] = ()) -> bool:
+    """Whether a file, or a folder on the way to it, is hidden from readers: copies of editors, unfinished writes.
+
+    What a glob has `named`, mark and all, is meant.
+    """
+    parts = [part for part in file.parent.parts if not part.startswith("_") or "=" not in part]
+    marked = (part for part in (*parts, file.name) if part.startswith(("_", ".")))
+    return any(not any(fnmatchcase(part, pattern) for pattern in named) for part in marked)
 
 
 def _keeps_versions(files: Sequence[str]) -> bool:

@@ -91,14 +91,18 @@ def _from_polars(series: polars.Series) -> Any:
     return series.to_arrow()
 
 
-_NO_ORDER = re.compile(r"^ *(?:[A-Z]+ )*?(\w*JOIN|AGGREGATE|UNIQUE|SORT|MERGE|OPAQUE_PYTHON)\b", re.MULTILINE)
+_NO_ORDER = re.compile(
+    r"^ *(?:[A-Z]+ )*?(\w*JOIN|AGGREGATE|UNIQUE|SORT|MERGE|OPAQUE_PYTHON|UNPIVOT|UNION(?=\[maintain_order: false))\b",
+    re.MULTILINE,
+)
 
 
 class PolarsLazyReader:
     """A polars query, run in batches each time it is counted.
 
     `in_order`: taking one person's rows out must leave the others in their order. What polars joins, groups or sorts
-    in several threads comes in another order every time.
+    in several threads comes in another order every time, and what it unpivots, piece by piece: where a piece ends
+    follows the number of rows before it.
     """
 
     in_memory = False

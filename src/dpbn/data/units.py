@@ -8,6 +8,7 @@ column that mixes text with other kinds is refused, since 1 and "1" would count 
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from dpbn.data.encode import Written, is_text, plain_type
 from dpbn.errors import DataError
+
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 class UnitBound:
@@ -29,6 +32,9 @@ class UnitBound:
 
     def keep(self, values: Any, rows: int) -> tuple[NDArray[np.bool_], int]:
         """Which of the next records to keep, and how many have no unit (those are not kept)."""
+        if isinstance(values, pa.ChunkedArray):  # one by one: whether their dictionaries fit into one follows everybody
+            found = [self.keep(chunk, len(chunk)) for chunk in values.chunks]
+            return np.concatenate([np.zeros(0, dtype=np.bool_), *(kept for kept, _ in found)]), sum(n for _, n in found)
         numbers, ids = _factorized(values)
         self._kinds.update(next((kind for kind in (str, bytes) if isinstance(unit, kind)), object) for unit in ids)
         if len(self._kinds) > 1:
@@ -56,7 +62,7 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
     """
     if isinstance(values, Written):
         values = values.fields
-    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+    if not isinstance(values, pa.Array):
         objects = np.asarray(values, dtype=object)
         known = zip(objects, pd.isna(objects), strict=True)
         found: dict[Any, int] = {}
@@ -65,7 +71,7 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
         except (TypeError, ValueError):  # not hashable, or an array
             raise DataError("a unit must be told by text or a whole number, got a value that cannot be told") from None
         return np.array(codes, dtype=np.int64), list(found)
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    array = values
     while (wrapped := isinstance(array.type, pa.BaseExtensionType)) or pa.types.is_dictionary(array.type):
         array = array.storage if wrapped else array.dictionary_decode()  # UUIDs, by their bytes
     if pa.types.is_floating(array.type):
@@ -77,22 +83,25 @@ def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:
         kind = plain_type(array.type)
         raise DataError(f"a unit must be told by text or a whole number, got a column of type {kind}") from None
     indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return indices, _told_apart(coded.dictionary).to_pylist()
+    return indices, _told_apart(coded.dictionary)
 
 
-def _told_apart(ids: pa.Array) -> pa.Array:
-    """Units of a type whose values Python tells apart as well.
+def _told_apart(ids: pa.Array) -> list[Any]:
+    """Units as Python values that are as different as they are.
 
-    Its times have no nanoseconds, and in a zone two hours of an autumn night are one.
+    Its own days have no milliseconds, its times no nanoseconds, its years end at 9999, and in a zone two hours of an
+    autumn night are one. So what tells of time is a number of nanoseconds, of a day, of a span or since 1970.
     """
     kind = ids.type
     if is_text(kind):
-        return ids.cast(pa.large_binary())
-    if pa.types.is_time(kind):
-        return ids.cast(pa.time64("ns")).cast(pa.int64())
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return ids.cast(pa.timestamp(kind.unit, "UTC"))
-    return ids
+        return ids.cast(pa.large_binary()).to_pylist()
+    if pa.types.is_date32(kind):
+        return _told_apart(ids.cast(pa.date64()))
+    if not pa.types.is_temporal(kind) or pa.types.is_interval(kind):
+        return ids.to_pylist()
+    of = pa.types.is_time(kind), pa.types.is_duration(kind), getattr(kind, "tz", None) is not None
+    step = _NANOSECONDS[getattr(kind, "unit", "ms")]
+    return [(of, number * step) for number in ids.view(f"int{kind.bit_width}").to_pylist()]
 
 
 def _key(unit: Any) -> Any:
@@ -103,4 +112,6 @@ def _key(unit: Any) -> Any:
         unit = unit.item()
     if isinstance(unit, tuple):
         return tuple(None if pd.isna(part) is True else _key(part) for part in unit)
+    if type(unit).__eq__ is object.__eq__ and not isinstance(unit, Enum):
+        raise TypeError  # equal to itself only: every record would be another person
     return unit

@@ -16,6 +16,7 @@ from dpbn.errors import BudgetError, LedgerCorruptError
 Amount = int | float | str | Decimal | Fraction
 GENESIS = "0" * 64
 _TOTALS = ("cap_epsilon", "cap_delta", "spent_epsilon", "spent_delta")
+_WRITTEN = re.compile(r"-?[0-9]+(/[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,22 @@ class Entry:
 
     @property
     def epsilon(self) -> Fraction:
-        return Fraction(self.body.get("epsilon", 0))
+        return _amount(self, "epsilon", "0")
 
     @property
     def delta(self) -> Fraction:
-        return Fraction(self.body.get("delta", 0))
+        return _amount(self, "delta", "0")
+
+
+def _amount(entry: Entry, name: str, absent: str | None = None) -> Fraction:
+    """An amount of an entry, spelled as the ledger writes it: others (1e999999999) could take forever to read."""
+    text = entry.body.get(name, absent)
+    try:
+        if not isinstance(text, str) or not _WRITTEN.fullmatch(text):
+            raise ValueError
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise LedgerCorruptError(f"entry {entry.id} of the ledger must state its {name}, got none") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,10 @@ class Balance:
         return self.cap_delta - self.spent_delta
 
     def texts(self) -> dict[str, str]:
-        return {name: str(getattr(self, name)) for name in _TOTALS}
+        try:
+            return {name: str(getattr(self, name)) for name in _TOTALS}
+        except ValueError:  # Python writes no longer ones
+            raise BudgetError("totals of a ledger must be fractions of at most 4300 digits, got longer ones") from None
 
 
 def check_chain(entries: Iterable[Entry]) -> tuple[int, str]:
@@ -87,9 +102,9 @@ def _replay(entry: Entry, balances: dict[str, Balance], charges: dict[int, str])
         fits = fits and entry.epsilon > 0 and entry.delta >= 0 and stated.epsilon >= 0 and stated.delta >= 0
         charges[entry.id] = entry.dataset
     else:
-        fits = (
-            entry.kind == "release" and stated == before and charges.get(entry.body.get("charge", 0)) == entry.dataset
-        )
+        charge = entry.body.get("charge")
+        known = isinstance(charge, int) and charges.get(charge) == entry.dataset
+        fits = entry.kind == "release" and stated == before and known
     if not fits:
         raise LedgerCorruptError(f"totals of entry {entry.id} must follow from the entries before it, got others")
     balances[entry.dataset] = stated
@@ -101,7 +116,7 @@ def read_entry(row: tuple[Any, ...]) -> Entry:
         if not isinstance(body, dict):
             raise ValueError
         return Entry(row[0], row[1], row[2], body, row[4], row[5])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         raise LedgerCorruptError(f"entry {row[0]} of the ledger must be readable, got other bytes") from None
 
 
@@ -113,10 +128,7 @@ def checked_entry(row: tuple[Any, ...]) -> Entry:
 
 
 def balance_after(entry: Entry) -> Balance:
-    try:
-        return Balance(*(Fraction(entry.body[name]) for name in _TOTALS))
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        raise LedgerCorruptError(f"entry {entry.id} of the ledger must state its totals, got none") from None
+    return Balance(*(_amount(entry, name) for name in _TOTALS))
 
 
 def canonical(body: dict[str, Any]) -> str:
@@ -124,8 +136,11 @@ def canonical(body: dict[str, Any]) -> str:
 
 
 def entry_hash(entry: Entry) -> str:
-    fields = [entry.id, entry.dataset, entry.kind, canonical(entry.body), entry.previous]
-    return sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest()
+    try:
+        fields = [entry.id, entry.dataset, entry.kind, canonical(entry.body), entry.previous]
+        return sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest()
+    except (TypeError, ValueError):  # bytes in a column, NaN in a body
+        raise LedgerCorruptError(f"entry {entry.id} of the ledger must be readable, got other bytes") from None
 
 
 def parsed_head(text: str) -> tuple[int, str]:
@@ -137,7 +152,7 @@ def parsed_head(text: str) -> tuple[int, str]:
 
 def _readable(value: int | str | Decimal | Fraction) -> int | str | Decimal | Fraction:
     """`value`, unless it is spelled so that reading it exactly would take forever (1e999999999)."""
-    if isinstance(value, str) and (len(value) > 400 or not 0 <= abs(_exponent(value)) <= 400):
+    if isinstance(value, str) and (len(value) > 400 or not value.isascii() or abs(_exponent(value)) > 400):
         raise ValueError
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > 400:
         raise ValueError
@@ -149,6 +164,13 @@ def _exponent(text: str) -> int:
     return int(digits[1]) if digits else 0
 
 
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:
+        return "one of thousands of digits"
+
+
 def exact_amount(subject: str, value: Amount, *, zero: bool = False) -> Fraction:
     """An exact fraction, refused unless finite and above 0 (or 0 where that is allowed)."""
     requirement = "finite and at least 0" if zero else "finite and above 0"
@@ -156,8 +178,9 @@ def exact_amount(subject: str, value: Amount, *, zero: bool = False) -> Fraction
         if isinstance(value, bool):
             raise ValueError
         exact = Fraction(repr(float(value)) if isinstance(value, float) else _readable(value))
+        _ = float(exact), str(exact)  # one that can be shown and kept
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        raise BudgetError(f"{subject} must be a number, {requirement}, got {value!r}") from None
+        raise BudgetError(f"{subject} must be a number, {requirement}, got {_shown(value)}") from None
     if exact < 0 or (exact == 0 and not zero):
         raise BudgetError(f"{subject} must be {requirement}, got {value!r}")
     return exact

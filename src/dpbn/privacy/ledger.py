@@ -17,7 +17,7 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -57,19 +57,19 @@ class Ledger:
 
     def __init__(self, path: str | Path, *, anchor: bool = True, expected_head: str | None = None):
         self.path = Path(path).absolute()
-        self._anchor = self.path.with_name(self.path.name + ".head") if anchor else None
         self._local = threading.local()
         self._seen: tuple[int, str] = (0, GENESIS)  # newest entry this object knows of: it must stay in the chain
+        heads = [] if expected_head is None else [parsed_head(expected_head)]
         with _translated(self.path.name):
-            if self._anchor is not None and self._anchor.exists() and not self.path.exists():
+            self._anchors = _anchors(self.path) if anchor else []
+            kept = [path for path in self._anchors if path.exists()]
+            if kept and not self.path.exists():
                 raise LedgerCorruptError(f"ledger {self.path.name} must exist beside its anchor, got a missing file")
-            for head in (expected_head, self._read_anchor()):
-                if head is not None:
-                    self._remember(parsed_head(head))
+            heads += [parsed_head(path.read_text(encoding="ascii", errors="replace")) for path in kept]
             with self._transaction() as connection:
                 connection.execute(_TABLE)
                 connection.execute(_INDEX)
-        self.verify()
+        self._verify(heads)
 
     # -- what the custodian does ------------------------------------------------------------------------------
 
@@ -198,25 +198,28 @@ class Ledger:
 
         With a head kept from an earlier look, the ledger must still contain that entry.
         """
-        if expected_head is not None:
-            self._remember(parsed_head(expected_head))
-        head = check_chain(self.history())
-        with _translated(self.path.name):
-            self._check_seen(self._connection())
-        self._remember(head)
-        return head[0]
+        return self._verify([] if expected_head is None else [parsed_head(expected_head)])
 
     # -- chain and storage ------------------------------------------------------------------------------------
+
+    def _verify(self, heads: Sequence[tuple[int, str]]) -> int:
+        """Each of `heads` must be in the chain: a newer one, of an anchor rewritten too, says nothing of a kept one."""
+        found = check_chain(self.history())
+        with _translated(self.path.name):
+            for head in (self._seen, *heads):
+                self._check_head(self._connection(), head)
+        self._remember(found)
+        return found[0]
 
     def _write(self, append: Callable[[sqlite3.Connection], Entry]) -> Entry:
         """Run `append` in one transaction that holds the write lock from its first read to its commit."""
         with _translated(self.path.name):
             with self._transaction() as connection:
-                self._check_seen(connection)
+                self._check_head(connection, self._seen)
                 entry = append(connection)
             # committed: from here on nothing may undo it, and a failing anchor must not hide the charge
             self._remember((entry.id, entry.hash))
-            self._write_anchor()
+            self._write_anchors()
             self._move_into_file()
         return entry
 
@@ -252,8 +255,8 @@ class Ledger:
             raise BudgetError(f"dataset {dataset!r} must be opened with a cap first, got none of that name")
         return balance_after(last)
 
-    def _check_seen(self, connection: sqlite3.Connection) -> None:
-        number, digest = self._seen
+    def _check_head(self, connection: sqlite3.Connection, head: tuple[int, str]) -> None:
+        number, digest = head
         if number and ((entry := self._at(connection, number)) is None or entry.hash != digest):
             raise LedgerCorruptError(f"entry {number} must still be in the ledger, got a file rolled back or replaced")
 
@@ -261,18 +264,10 @@ class Ledger:
         if head[0] > self._seen[0]:
             self._seen = head
 
-    def _read_anchor(self) -> str | None:
-        if self._anchor is None or not self._anchor.exists():
-            return None
-        return self._anchor.read_text(encoding="ascii", errors="replace").strip()
-
-    def _write_anchor(self) -> None:
-        if self._anchor is None:
-            return
-        try:
-            write_atomically(self._anchor, f"{self._seen[0]}:{self._seen[1]}\n")
-        except (OSError, InputError):
-            return  # an older anchor is still true, only weaker
+    def _write_anchors(self) -> None:
+        for path in self._anchors:
+            with suppress(OSError, InputError):  # an older anchor is still true, only weaker
+                write_atomically(path, f"{self._seen[0]}:{self._seen[1]}\n")
 
     def _move_into_file(self) -> None:
         """Out of the write-ahead file, as far as no reader is in the way: a copy of the file alone must know it all."""
@@ -316,6 +311,12 @@ class Ledger:
         if getattr(self._local, "owner", None) == os.getpid():
             self._local.connection.close()
         self._local.owner = self._local.connection = None
+
+
+def _anchors(path: Path) -> list[Path]:
+    """Beside the name given and, if that is a link, beside the file: by either name all charges must be known."""
+    names = [path, Path(os.path.realpath(path))] if path.is_symlink() else [path]
+    return [name.with_name(name.name + ".head") for name in names]
 
 
 def _cap(epsilon: Amount, delta: Amount) -> Balance:
