@@ -252,6 +252,14 @@ def _network_of(guess: Any, structure: Structure) -> BayesianNetwork | None:
     if guess is None:
         return None
     network = guess if isinstance(guess, BayesianNetwork) else getattr(guess, "network", None)
-    if not isinstance(network, BayesianNetwork) or network.structure != structure:
+    if not isinstance(network, BayesianNetwork):
         raise InputError(f"guess must be a network or a release over the same structure, got {type(guess).__name__}")
-    return network
+    if network.structure.dag != structure.dag:
+        raise InputError("guess must have the nodes and parents of the structure, in its order, got others")
+    for node in structure.nodes:  # columns and cut points may differ: rows are simulated, not read
+        if network.states(node) != structure.states(node):
+            raise InputError(
+                f"guess must have the states {list(structure.states(node))} of {node!r}, "
+                f"got {list(network.states(node))}"
+            )
+    return BayesianNetwork(structure, {node: network.cpt(node) for node in structure.nodes})
