@@ -298,7 +298,10 @@ def load_release(path: str | Path) -> Release:
         text = read_text(path)
     except FormatError:
         raise FormatError(requirement, source=str(path)) from None
-    return from_dict(parse_json(text, requirement, source=str(path)))
+    try:
+        return from_dict(parse_json(text, requirement))
+    except FormatError as error:
+        raise FormatError(error.reason, source=str(path), line=error.line, column=error.column) from None
 
 
 def load_model(source: str | Path) -> Release | BayesianNetwork:

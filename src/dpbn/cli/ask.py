@@ -58,8 +58,7 @@ def query(
     """
     from dpbn.inference import Inference
 
-    if not 0 < interval < 1:
-        raise click.UsageError(f"--interval must be between 0 and 1, got {interval}")
+    _check_level(interval)
     ask, evidence = Inference(open_model(model, targets)), parse_given(given, soft)
     if only_plan:
         _show_plan(ask.plan(list(targets), evidence), as_json)
@@ -78,11 +77,16 @@ def query(
         rows.append((*labels, f"{answer.values[cell]:.4f}", *ends))
     columns = [*answer.variables, "probability"]
     if bars:
-        columns += [f"{interval:.0%} interval", "privacy alone", "sampling alone"]
+        columns += [f"{100 * interval:.10g}% interval", "privacy alone", "sampling alone"]
     print_table(columns, rows)
     if left:
         click.echo(f"and {left:,} combinations less probable; --json gives all")
     _warn_of_weak_rows(answer.weak_rows)
+
+
+def _check_level(interval: float | None) -> None:
+    if interval is not None and not 0 < interval < 1:
+        raise click.UsageError(f"--interval must be between 0 and 1, got {interval}")
 
 
 def _intervals(answer: Any, level: float) -> dict[str, Any]:
@@ -188,6 +192,7 @@ def predict(
     from dpbn.inference import Inference
     from dpbn.tables import read_table, write_table
 
+    _check_level(interval)
     check_output(output, model, table, overwrite=overwrite)
     opened = open_model(model, (table, target))
     with working("predicting"):

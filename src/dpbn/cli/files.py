@@ -102,6 +102,10 @@ def inspect(
     """
     from dpbn.release import Release
 
+    if schema_from and (source or node):
+        raise click.UsageError("inspect must be given a SOURCE or --schema-from, got both")
+    if output and not schema_from:
+        raise click.UsageError("--output must be given with --schema-from, got it alone")
     if schema_from:
         _write_schema(schema_from, output, overwrite, as_json)
     elif not source:

@@ -83,6 +83,8 @@ def _opened(source: str | Path) -> tuple[ModuleType, str]:
         raise InputError(
             f"a network must be one of the bundled {', '.join(BUNDLED)} or a file, got {str(source)!r}{hint}"
         )
+    if path.is_dir():
+        raise InputError(f"{str(source)!r} must be a file, got a folder")
     reader = _by_extension(path)
     return reader, files.read_text(path, xml=reader is xmlbif)
 
