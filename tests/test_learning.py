@@ -229,6 +229,7 @@ def test_a_structure_may_be_a_name_a_file_or_a_release(tmp_path):
         {"public_cpts": [1]},
         {"workload": 3},
         {"epsilon": 10**400},
+        {"epsilon": np.longdouble("nan")},
     ],
     ids=str,
 )
@@ -243,3 +244,17 @@ def test_gaussian_allocations_are_in_epsilon():
     release = dpbn.learn(rows, structure, 1.0, 0.1)
     assert {m.mechanism for m in release.measurements} == {"gaussian"}
     assert sum(release.allocation.values()) == pytest.approx(release.guarantee.epsilon)
+
+
+@pytest.mark.parametrize("number", [np.int64(2), np.float32(0.1), np.float64(0.5)])
+def test_a_budget_may_come_from_an_array(asia, number):
+    network, data = asia
+    release = dpbn.learn(data, network, epsilon=number, delta=np.float64(0), method="uniform")
+    assert 0 < release.guarantee.epsilon <= float(number)
+    assert type(release.guarantee.epsilon) is float
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 1.5, True])
+def test_a_seed_of_noise_is_a_whole_number(seed):
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        dpbn.InsecureNoise(seed)

@@ -117,3 +117,8 @@ def test_what_is_no_release_is_refused_when_read(tmp_path):
     (tmp_path / "x.json").write_bytes(b"\xff")
     with pytest.raises(FormatError, match="must be a JSON file as `dpbn learn` writes it"):
         dpbn.load_release(tmp_path / "x.json")
+
+
+def test_the_place_of_a_release_is_a_path():
+    with pytest.raises(InputError, match="must be a path, got NoneType"):
+        dpbn.load_release(None)

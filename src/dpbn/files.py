@@ -122,6 +122,8 @@ def parse_json(text: str, requirement: str, *, source: str = "") -> Any:
 
 def read_text(path: str | Path) -> str:
     """The UTF-8 text of a file, or a typed error."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the place of a file must be a path, got {type(path).__name__}")
     path = Path(path)
     try:
         return path.read_text("utf-8")

@@ -202,7 +202,7 @@ def predict(
         states = network_of(opened).states(target)
         columns = {state: values[:, i] for i, state in enumerate(states)}
         if interval is not None:
-            low, high = ask.predict_intervals(rows, target).interval(interval)
+            low, high = ask.predict_intervals(rows, target, on_impossible=on_impossible).interval(interval)
             for i, state in enumerate(states):
                 columns |= {f"{state} low": low[:, i], f"{state} high": high[:, i]}
         write_table(columns, output)
