@@ -80,7 +80,8 @@ def _read_csv(path: Path) -> pandas.DataFrame:
 
 def _reason(error: Exception) -> str:
     if fields := re.search(r"Expected (\d+) columns, got (\d+)", str(error)):
-        return f"lines must have as many fields as the header, {fields[1]}, got one with {fields[2]}"
+        hint = " (columns must be separated by commas)" if fields[1] == "1" else ""
+        return f"lines must have as many fields as the header, {fields[1]}, got one with {fields[2]}{hint}"
     if "Empty CSV file" in str(error):
         return "it must have a header line and rows, got an empty file"
     is_text = not (isinstance(error, UnicodeDecodeError) or "UTF8" in str(error))

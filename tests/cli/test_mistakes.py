@@ -383,3 +383,9 @@ def test_json_may_begin_with_a_byte_order_mark(run, patients, tmp_path):
 def test_a_cap_whose_delta_would_fall_says_so(run):
     run("ledger", "open", "b.db", "ward", "--epsilon", 1, "--delta", "1e-6")
     run("ledger", "raise", "b.db", "ward", "--epsilon", 2).refused("delta=1e-06", "got epsilon=2 and delta=0")
+
+
+def test_semicolons_and_decimal_commas_are_told_as_such(run, tmp_path):
+    (tmp_path / "semi.csv").write_text("smoke;age\nyes;41,5\n")
+    run("predict", "asia", "semi.csv", "lung", "-o", "p.csv").refused("separated by commas")
+    run("learn", "semi.csv", "asia", *LEARN).refused("separated by commas")

@@ -174,8 +174,8 @@ class CsvReader:
             except UnicodeDecodeError as error:
                 raise _refused(self._files[0], error, "must have a header line in UTF-8") from None
         self._by_name = headers_by_name(self._headers)
-        if len(self._headers) == 1 and any(mark in self._headers[0] for mark in ";\t|"):
-            raise DataError(f"columns of {_shown(self._files[0])} must be separated by commas, got one column in all")
+        if _has_other_marks(self._headers):
+            raise _one_column(self._files[0])
 
     @property
     def columns(self) -> Sequence[str]:
@@ -211,8 +211,8 @@ class CsvReader:
         compressed = any(file.lower().endswith(".gz") for file in self._files)  # how much is inside is unknown
         headers = list(dict.fromkeys(self._by_name[name] for name in names))
         for place, file in enumerate(self._files):
-            width = _width(file) if place else len(self._headers)  # other files than the first may have more columns
-            with self._open(file, headers, width) as stream:
+            found = _header(file) if place else self._headers  # other files than the first may have more columns
+            with self._open(file, headers, len(found)) as stream:
                 try:
                     for number, batch in enumerate(_whole(stream, file), 1):
                         read = number * CSV_BYTES / max(self._sizes[place], 1)
@@ -227,13 +227,21 @@ def _bytes(file: str) -> pa.NativeFile:
     return pa.input_stream(file, compression="gzip" if file.lower().endswith(".gz") else None)
 
 
-def _width(file: str) -> int:
-    """How many columns a file has, without the time that pyarrow takes for its first block."""
+def _header(file: str) -> list[str]:
+    """The columns of a file, without the time that pyarrow takes for its first block."""
     try:
         with io.TextIOWrapper(_bytes(file), "utf-8-sig", errors="replace", newline="") as text:
-            return len(next(filter(None, csv.reader(text)), ()))
+            return next(filter(None, csv.reader(text)), [])
     except (OSError, csv.Error):  # refused where it is opened to be read
-        return 0
+        return []
+
+
+def _has_other_marks(header: Sequence[str]) -> bool:
+    return len(header) == 1 and any(mark in header[0] for mark in ";\t|")
+
+
+def _one_column(file: str) -> DataError:
+    return DataError(f"columns of {_shown(file)} must be separated by commas, got one column in all")
 
 
 class _Ended:
@@ -285,6 +293,8 @@ def _refused(file: str, error: Exception, requirement: str) -> DataError:
     if "Empty CSV file" in str(error):
         return DataError(f"{_shown(file)} must have a header line and rows, got an empty file")
     if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
+        if _has_other_marks(_header(file)):  # and decimal commas below it
+            return _one_column(file)
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
     if "straddling" in str(error):  # two blocks, or is the rest of a large file
         return DataError(f"{_shown(file)} must close every quote and have shorter lines, got one without an end")
