@@ -103,7 +103,7 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            dpbn(prog_name="dpbn", standalone_mode=False)
+            code = dpbn(prog_name="dpbn", standalone_mode=False)  # of an Exit; commands return nothing
     except click.exceptions.Abort as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # while working; a question left unanswered has no cause
             _tell("interrupted", error.__cause__)
@@ -112,8 +112,6 @@ def main() -> None:
         sys.exit(1)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
-    except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except DpbnError as error:
         _tell(f"{error}", error)
@@ -126,6 +124,8 @@ def main() -> None:
         _tell(": ".join(filter(None, (error.strerror or type(error).__name__, str(error.filename or "")))), error)
     except Exception as error:  # the message may quote private rows: name the kind only
         _tell(f"internal error ({type(error).__name__}); set DPBN_DEBUG=1 for a traceback, which may show data", error)
+    else:
+        sys.exit(code or 0)
 
 
 def script() -> None:
