@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
-from dpbn.errors import DpbnError, FormatError, InputError
+from dpbn.errors import DpbnError, FormatError, InputError, StructureError
 from dpbn.files import parse_json, read_text, write_atomically
 from dpbn.formats import load_network, project_json
 from dpbn.measurement import MECHANISMS, Measurement, Sampling, Together
@@ -300,6 +300,8 @@ def load_release(path: str | Path) -> Release:
         raise FormatError(requirement, source=str(path)) from None
     try:
         return from_dict(parse_json(text, requirement))
+    except StructureError as error:
+        raise FormatError(str(error), source=str(path)) from None
     except FormatError as error:
         raise FormatError(error.reason, source=str(path), line=error.line, column=error.column) from None
 
