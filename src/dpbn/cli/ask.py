@@ -59,7 +59,8 @@ def query(
     from dpbn.inference import Inference
 
     _check_level(interval)
-    ask, evidence = Inference(open_model(model, targets)), parse_given(given, soft)
+    ask = Inference(open_model(model, targets))
+    evidence = parse_given(given, soft, ask.nodes)
     if only_plan:
         _show_plan(ask.plan(list(targets), evidence), as_json)
         return
@@ -144,7 +145,8 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     from dpbn.inference import Inference
 
     opened = open_model(model, targets)
-    ask, evidence = Inference(opened), parse_given(given, soft)
+    ask = Inference(opened)
+    evidence = parse_given(given, soft, ask.nodes)
     with working("searching"):
         assignment, probability = ask.map(list(targets), evidence) if targets else ask.mpe(evidence)
         stability = ask.stability(assignment, evidence) if getattr(opened, "measurements", ()) else None

@@ -148,13 +148,14 @@ def working(message: str) -> Iterator[Working]:
         progress.stop()
 
 
-def parse_given(given: Iterable[str], soft: Iterable[str] = ()) -> dict[str, Any]:
-    """("BP=LOW",) -> {"BP": "LOW"}; the state may itself contain '='. Soft evidence adds {"BP": {"LOW": 0.8}}."""
+def parse_given(given: Iterable[str], soft: Iterable[str], nodes: Sequence[str]) -> dict[str, Any]:
+    """("BP=LOW",) -> {"BP": "LOW"}; both may themselves contain '='. Soft evidence adds {"BP": {"LOW": 0.8}}."""
     evidence: dict[str, Any] = {}
     for option, items in (("--given", given), ("--soft", soft)):
         for item in items:
-            node, equals, state = item.partition("=")
-            if not equals or not node or not state:
+            named = next((node for node in nodes if item.startswith(f"{node}=")), item.partition("=")[0])
+            node, state = named, item[len(named) + 1 :]
+            if not node or not state:
                 raise click.UsageError(
                     f"{option} must be NODE={'STATE' if option == '--given' else 'JSON'}, got {item!r}"
                 )
