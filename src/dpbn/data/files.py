@@ -107,9 +107,7 @@ class ParquetReader:
             stored = [name for name in names if name not in partitions]
             missing = [name for name in stored if name not in schema.names]
             if missing:
-                raise DataError(
-                    f"{_shown(file)} must have the columns of the other files, got none named {missing[:10]}"
-                )
+                raise _without(file, missing)
             opened = self._open(file, [name for name in stored if is_text(schema.field(name).type)])
             rows, read = opened.metadata.num_rows, 0
             batches = opened.iter_batches(BATCH_ROWS, columns=stored, use_threads=True)
@@ -125,6 +123,10 @@ class ParquetReader:
                 raise DataError(
                     f"{_shown(file)} must be readable Parquet in every row group, got a damaged one"
                 ) from None
+
+
+def _without(file: str, missing: Sequence[str]) -> DataError:
+    return DataError(f"{_shown(file)} must have the columns of the other files, got none named {missing[:10]}")
 
 
 def _share(sizes: Sequence[int], place: int, part: float) -> float:
@@ -204,8 +206,11 @@ class CsvReader:
                 parse_options=parse,
                 convert_options=convert,
             )
-        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
-            raise _refused(file, error, "must be a UTF-8 CSV file with a header line and the named columns") from None
+        except pa.ArrowKeyError:
+            missing = sorted(set(names or ()) - set(_header(file)))
+            raise _without(file, missing) from None
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _refused(file, error, "must be a UTF-8 CSV file with a header line") from None
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         compressed = any(file.lower().endswith(".gz") for file in self._files)  # how much is inside is unknown
@@ -290,6 +295,8 @@ def _refused(file: str, error: Exception, requirement: str) -> DataError:
     with open(file, "rb") as opened:
         if opened.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16")
+    if isinstance(error, OSError) and file.lower().endswith(".gz"):
+        return DataError(f"{_shown(file)} must be whole gzip data, got a damaged file or another format")
     if "Empty CSV file" in str(error):
         return DataError(f"{_shown(file)} must have a header line and rows, got an empty file")
     if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
