@@ -1,6 +1,7 @@
 """The forecast agrees with what happens, answers the inverse question, and refuses nonsense."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -196,3 +197,10 @@ def test_a_guess_may_have_columns_of_its_own_and_must_have_the_states():
         dpbn.plan(structure, 1.0, 1_000, guess=declared(states=("yes", "no")))
     with pytest.raises(InputError, match="nodes and parents of the structure"):
         dpbn.plan(structure, 1.0, 1_000, guess=dpbn.load_network("asia"))
+
+
+def test_counts_may_come_from_an_array():
+    forecast = dpbn.plan("asia", np.int64(1), rows=np.int64(1_000), simulations=np.int64(1), method="uniform")
+    assert json.dumps(forecast.to_dict()) == json.dumps(
+        dpbn.plan("asia", 1, rows=1_000, simulations=1, method="uniform").to_dict()
+    )

@@ -174,8 +174,9 @@ def plan(
     """
     structure = load_structure(structure)
     for name, count in (("rows", rows), ("simulations", simulations)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise InputError(f"{name} must be a whole number >= 1, got {count!r}")
+    rows, simulations = int(rows), int(simulations)
     Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
     queries = checked_workload(structure, workload or ())
