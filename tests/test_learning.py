@@ -247,11 +247,15 @@ def test_gaussian_allocations_are_in_epsilon():
 
 
 @pytest.mark.parametrize("number", [np.int64(2), np.float32(0.1), np.float64(0.5)])
-def test_a_budget_may_come_from_an_array(asia, number):
+def test_a_budget_may_come_from_an_array(asia, tmp_path, number):
     network, data = asia
-    release = dpbn.learn(data, network, epsilon=number, delta=np.float64(0), method="uniform")
-    assert 0 < release.guarantee.epsilon <= float(number)
+    book = Ledger(tmp_path / "b.db")
+    book.open_dataset("ward", 10)
+    options = {"delta": np.float64(0), "method": "uniform", "ledger": book, "dataset": "ward"}
+    release = dpbn.learn(data, network, epsilon=number, **options)
+    spent = book.remaining("ward").spent_epsilon
     assert type(release.guarantee.epsilon) is float
+    assert 0 < release.guarantee.epsilon <= spent == Fraction(repr(number.item()))
 
 
 @pytest.mark.parametrize("seed", [-1, "a", 1.5, True])
