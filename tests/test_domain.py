@@ -23,6 +23,9 @@ from dpbn.errors import StructureError
         (("a", ("x", "y", "z")), {"cut_points": (2, 1)}, "ascending"),
         (("a", ("x", "y")), {"cut_points": (float("nan"),)}, "finite"),
         (("a", ("?", "x", "y")), {"cut_points": (1,), "catch_all": "?"}, "last state"),
+        (("a", ("x", "y", "z")), {"cut_points": "15"}, "sequence of numbers, got '15'"),
+        (("a", ("x", "y")), {"cut_points": ("low",)}, "sequence of numbers"),
+        (("a", ("x", "y")), {"cut_points": 5}, "sequence of numbers, got 5"),
     ],
 )
 def test_a_bad_variable_is_refused(arguments, options, message):
@@ -59,3 +62,9 @@ def test_a_schema():
 def test_cells_never_overflow():
     schema = Schema(tuple(Variable(f"v{i}", ("x", "y")) for i in range(100)))
     assert schema.cells(schema.names) == 2**100
+
+
+@pytest.mark.parametrize("variables", [Variable("a", ("x",)), 3, None])
+def test_a_schema_is_given_a_sequence(variables):
+    with pytest.raises(StructureError, match="sequence of Variables"):
+        Schema(variables)

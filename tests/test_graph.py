@@ -22,3 +22,8 @@ def test_ancestors():
 def test_cycle_is_named():
     with pytest.raises(StructureError, match="cycle"):
         Dag(("a", "b", "c"), {"a": ("c",), "b": ("a",), "c": ("b",)})
+
+
+def test_parents_are_a_sequence_of_names():
+    with pytest.raises(StructureError, match="parents of 'b' must be a sequence of names, got 'a'"):
+        Dag(("a", "b"), {"b": "a"})

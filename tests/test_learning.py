@@ -229,6 +229,7 @@ def test_a_structure_may_be_a_name_a_file_or_a_release(tmp_path):
         {"public_cpts": [1]},
         {"workload": 3},
         {"epsilon": 10**400},
+        {"epsilon": np.longdouble("nan")},
     ],
     ids=str,
 )
@@ -243,3 +244,21 @@ def test_gaussian_allocations_are_in_epsilon():
     release = dpbn.learn(rows, structure, 1.0, 0.1)
     assert {m.mechanism for m in release.measurements} == {"gaussian"}
     assert sum(release.allocation.values()) == pytest.approx(release.guarantee.epsilon)
+
+
+@pytest.mark.parametrize("number", [np.int64(2), np.float32(0.1), np.float64(0.5)])
+def test_a_budget_may_come_from_an_array(asia, tmp_path, number):
+    network, data = asia
+    book = Ledger(tmp_path / "b.db")
+    book.open_dataset("ward", 10)
+    options = {"delta": np.float64(0), "method": "uniform", "ledger": book, "dataset": "ward"}
+    release = dpbn.learn(data, network, epsilon=number, **options)
+    spent = book.remaining("ward").spent_epsilon
+    assert type(release.guarantee.epsilon) is float
+    assert 0 < release.guarantee.epsilon <= spent == Fraction(repr(number.item()))
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 1.5, True])
+def test_a_seed_of_noise_is_a_whole_number(seed):
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        dpbn.InsecureNoise(seed)

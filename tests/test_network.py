@@ -22,7 +22,7 @@ def test_axes_are_parents_then_child():
     [
         ({"a": GOOD["a"]}, r"mismatch at \['b'\]"),
         ({**GOOD, "c": [1.0]}, r"mismatch at \['c'\]"),
-        ({**GOOD, "a": [0.5, 0.6]}, "must sum to 1, got 1.1"),
+        ({**GOOD, "a": [0.5, 0.6]}, "must sum to 1, got 1.1$"),
         ({**GOOD, "a": [1.5, -0.5]}, "got -0.5"),
         ({**GOOD, "a": [float("nan"), 1.0]}, "got nan"),
         ({**GOOD, "a": "half"}, "array of numbers"),

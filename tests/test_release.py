@@ -1,6 +1,7 @@
 """What a release file must say: every field is checked when it is read, and named if it is wrong."""
 
 import copy
+import json
 import math
 
 import numpy as np
@@ -117,3 +118,17 @@ def test_what_is_no_release_is_refused_when_read(tmp_path):
     (tmp_path / "x.json").write_bytes(b"\xff")
     with pytest.raises(FormatError, match="must be a JSON file as `dpbn learn` writes it"):
         dpbn.load_release(tmp_path / "x.json")
+
+
+def test_the_place_of_a_release_is_a_path():
+    with pytest.raises(InputError, match="must be a path, got NoneType"):
+        dpbn.load_release(None)
+
+
+def test_what_is_wrong_in_a_file_comes_with_its_name(tmp_path):
+    path = tmp_path / "x.json"
+    for change in ({"allocation": {"nobody": 1.0}}, {"version": 2}):
+        path.write_text(json.dumps({**DOCUMENTS["uniform"], **change}))
+        with pytest.raises(FormatError, match=r"x\.json: ") as refused:
+            dpbn.load_release(path)
+        assert refused.value.source == str(path)

@@ -76,3 +76,9 @@ def test_names_that_look_like_formulas_survive_a_csv_file(name, tmp_path):
     asked = dpbn.Inference(release).predict_proba(read_table(path), "y")
     np.testing.assert_allclose(asked[:, 1], [0, 1, 1, 1])
     dpbn.Inference(release).predict_proba(read_table(path)[[read_table(path).columns[0]]], name)
+
+
+@pytest.mark.parametrize("name", ["T.CSV", "t.Parquet"])
+def test_an_extension_may_be_written_in_capitals(tmp_path, name):
+    write_table({"x": ["yes", "no"]}, tmp_path / name)
+    assert read_table(tmp_path / name)["x"].tolist() == ["yes", "no"]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 INK, LINE, PAPER, MUTED = "#1c2530", "#8393a5", "#ffffff", "#5a6877"
 ACCENT = "#2f6db5"
 _LETTER, _LONGEST, _SHOWN_ROWS = 7.3, 26, 40
+LEGIBLE = 1600.0  # width of a drawing that can still be read when it is shrunk to a page
 
 
 def escaped(text: object) -> str:
@@ -60,8 +61,9 @@ def graph_svg(structure: Structure, marks: Mapping[str, Mark] | None = None, tit
     sizes = {node: (_width(node, marks.get(node, Mark())), 48.0 if tall else 30.0) for node in structure.nodes}
     drawing = layered_layout(structure.dag, sizes, gap=18.0, layer_gap=38.0)
     width, height = drawing.width + 16, drawing.height + 16
+    wide = "" if width <= LEGIBLE else ' class="wide"'  # a page scrolls what would be too small to read
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-8 -8 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg"{wide} viewBox="-8 -8 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" role="img" aria-label="{escaped(title)}" font-family="system-ui, sans-serif">',
         f"<title>{escaped(title)}</title>",
         *(_arc(arc) for arc in drawing.arcs),

@@ -70,7 +70,14 @@ class Variable:
             self._check_cut_points()
 
     def _check_cut_points(self) -> None:
-        cuts = tuple(float(cut) for cut in self.cut_points or ())
+        try:
+            if isinstance(self.cut_points, str):  # "15" is not 1 and 5
+                raise TypeError
+            cuts = tuple(float(cut) for cut in self.cut_points or ())
+        except (TypeError, ValueError, OverflowError):
+            raise StructureError(
+                f"cut points of {self.name!r} must be a sequence of numbers, got {self.cut_points!r}"
+            ) from None
         object.__setattr__(self, "cut_points", cuts)
         regular = len(self.states) - (self.catch_all is not None and len(self.states) == len(cuts) + 2)
         if any(not math.isfinite(c) for c in cuts) or any(a >= b for a, b in itertools.pairwise(cuts)):
@@ -110,6 +117,8 @@ class Schema:
     _positions: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.variables, Variable) or not isinstance(self.variables, Iterable):
+            raise StructureError(f"a schema must be given a sequence of Variables, got {type(self.variables).__name__}")
         variables = tuple(self.variables)
         for variable in variables:
             if not isinstance(variable, Variable):

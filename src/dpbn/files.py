@@ -90,7 +90,6 @@ _JSON_FAULTS = {
     "Extra data": "expected the end of the file",
     "Unterminated string starting at": "expected a quote at the end of this text",
     "Invalid control character at": "expected no line end or control character inside quotes",
-    "Unexpected UTF-8 BOM (decode using utf-8-sig)": "expected no byte order mark",
 }
 
 
@@ -110,7 +109,7 @@ def parse_json(text: str, requirement: str, *, source: str = "") -> Any:
         return made
 
     try:
-        return json.loads(text, parse_constant=constant, object_pairs_hook=distinct)
+        return json.loads(text.removeprefix("\ufeff"), parse_constant=constant, object_pairs_hook=distinct)
     except json.JSONDecodeError as error:
         raise refusal(f": {_JSON_FAULTS.get(error.msg, error.msg)}", error.lineno, error.colno) from None
     except RecursionError:
@@ -123,6 +122,8 @@ def parse_json(text: str, requirement: str, *, source: str = "") -> Any:
 
 def read_text(path: str | Path) -> str:
     """The UTF-8 text of a file, or a typed error."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the place of a file must be a path, got {type(path).__name__}")
     path = Path(path)
     try:
         return path.read_text("utf-8")

@@ -47,6 +47,9 @@ class Dag:
         stray = sorted(set(self.parents) - known)
         if stray:
             raise StructureError(f"parents must be given for known nodes only, got {stray}")
+        for node, its in self.parents.items():
+            if isinstance(its, str):
+                raise StructureError(f"parents of {node!r} must be a sequence of names, got {its!r}")
         parents = {node: tuple(self.parents.get(node, ())) for node in nodes}
         for node, its in parents.items():
             unknown = [p for p in its if p not in known]

@@ -162,6 +162,7 @@ def checked_cpt(structure: Structure, node: str, cpt: Any) -> NDArray[np.float64
     worst = float(np.max(np.abs(sums - 1.0), initial=0.0))
     if worst > ROW_SUM_TOLERANCE:
         row = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(sums - 1.0))), sums.shape))
-        raise StructureError(f"rows of the CPT of {node!r} must sum to 1, got {float(sums[row])!r} at row {row}")
+        where = f" at row {row}" if row else ""
+        raise StructureError(f"rows of the CPT of {node!r} must sum to 1, got {float(sums[row])!r}{where}")
     array.setflags(write=False)
     return array

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
-from dpbn.errors import DpbnError, FormatError, InputError
+from dpbn.errors import DpbnError, FormatError, InputError, StructureError
 from dpbn.files import parse_json, read_text, write_atomically
 from dpbn.formats import load_network, project_json
 from dpbn.measurement import MECHANISMS, Measurement, Sampling, Together
@@ -298,7 +298,12 @@ def load_release(path: str | Path) -> Release:
         text = read_text(path)
     except FormatError:
         raise FormatError(requirement, source=str(path)) from None
-    return from_dict(parse_json(text, requirement, source=str(path)))
+    try:
+        return from_dict(parse_json(text, requirement))
+    except StructureError as error:
+        raise FormatError(str(error), source=str(path)) from None
+    except FormatError as error:
+        raise FormatError(error.reason, source=str(path), line=error.line, column=error.column) from None
 
 
 def load_model(source: str | Path) -> Release | BayesianNetwork:

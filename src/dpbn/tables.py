@@ -23,13 +23,13 @@ def write_table(table: pandas.DataFrame | Mapping[str, Any], path: str | Path) -
 
     path = Path(path)
     frame = pandas.DataFrame(table)
-    if path.suffix == ".csv":
+    if path.suffix.lower() == ".csv":
         safe = frame.rename(columns=_harmless)
         for column in safe.columns:
             if not pandas.api.types.is_numeric_dtype(safe[column]):
                 safe[column] = safe[column].astype(object).map(_harmless, na_action="ignore")
         return write_atomically(path, safe.to_csv(index=False))
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         with tempfile.TemporaryFile() as file:
             frame.to_parquet(file, index=False)
             file.seek(0)
@@ -48,9 +48,9 @@ def read_table(path: str | Path) -> pandas.DataFrame:
 
     path = Path(path)
     try:
-        if path.suffix == ".parquet":
+        if path.suffix.lower() == ".parquet":
             return pandas.read_parquet(path)
-        if path.suffix == ".csv":
+        if path.suffix.lower() == ".csv":
             return _read_csv(path)
     except DpbnError:
         raise
@@ -80,7 +80,8 @@ def _read_csv(path: Path) -> pandas.DataFrame:
 
 def _reason(error: Exception) -> str:
     if fields := re.search(r"Expected (\d+) columns, got (\d+)", str(error)):
-        return f"lines must have as many fields as the header, {fields[1]}, got one with {fields[2]}"
+        hint = " (columns must be separated by commas)" if fields[1] == "1" else ""
+        return f"lines must have as many fields as the header, {fields[1]}, got one with {fields[2]}{hint}"
     if "Empty CSV file" in str(error):
         return "it must have a header line and rows, got an empty file"
     is_text = not (isinstance(error, UnicodeDecodeError) or "UTF8" in str(error))

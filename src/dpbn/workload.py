@@ -53,7 +53,7 @@ def checked_workload(structure: Structure, queries: Iterable[Query]) -> Workload
         raise QueryError(f"a workload must be a list of queries, got {type(queries).__name__}") from None
     for query in workload:
         if not isinstance(query, Query):
-            raise QueryError(f"a workload must hold queries, got {type(query).__name__}")
+            raise QueryError(f"a workload must hold queries (dpbn.workload.Query), got {type(query).__name__}")
         for name in query.names:
             if name not in structure.schema:
                 raise QueryError(f"a query must name nodes of the network, got {name!r}")

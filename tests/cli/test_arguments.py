@@ -1,10 +1,13 @@
 """Arguments in the wrong order, and files that are not there: refused with a reason, which is exit code 1."""
 
+import json
 import re
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+import dpbn
 from tests.docs.blocks import ROOT
 
 
@@ -71,3 +74,29 @@ def test_the_imports_in_the_table_of_the_docs_work():
         for name in path.split("."):
             value = getattr(value, name)
         assert callable(value)
+
+
+def test_a_node_may_have_an_equals_sign_in_its_name(run, tmp_path):
+    names = ("BP>=140", "b")
+    schema = dpbn.Schema(tuple(dpbn.Variable(name, ("yes", "x=1")) for name in names))
+    structure = dpbn.Structure(schema, dpbn.Dag(names, {"b": ("BP>=140",)}))
+    network = dpbn.BayesianNetwork(structure, {"BP>=140": [0.5, 0.5], "b": [[0.9, 0.1], [0.2, 0.8]]})
+    dpbn.write_network(network, tmp_path / "x.json")
+    for given, values in (("BP>=140=yes", [0.9, 0.1]), ("BP>=140=x=1", [0.2, 0.8])):
+        assert json.loads(run("query", "x.json", "b", "-g", given, "--json").out)["values"] == pytest.approx(values)
+    soft = run("map", "x.json", "b", "--soft", 'BP>=140={"x=1": 1}', "--json")
+    assert json.loads(soft.out)["assignment"] == {"b": "x=1"}
+    assert run("sample", "x.json", "-n", 3, "-g", "BP>=140=yes", "-o", "rows.csv").code == 0
+    run("query", "x.json", "b", "-g", "BP=140=yes").refused("must be a node of the network, got 'BP'")
+
+
+@pytest.mark.parametrize("option", [("--networks", "asia"), ("--methods", "uniform"), ("--epsilons", "1")])
+def test_the_standing_comparison_has_a_grid_of_its_own(run, monkeypatch, option):
+    monkeypatch.setattr("dpbn.evaluate.comparison.compare", None)
+    wrong = run("evaluate", "--standing", "folder", *option)
+    assert wrong.code == 2 and f"{option[0]} must be given without --standing" in wrong.err
+
+
+def test_the_standing_comparison_prints_json_on_request(run, monkeypatch):
+    monkeypatch.setattr("dpbn.evaluate.comparison.compare", lambda folder, **_: Path(folder) / "comparison.md")
+    assert json.loads(run("evaluate", "--standing", "folder", "--json").out) == {"page": "folder/comparison.md"}

@@ -327,3 +327,65 @@ def test_a_guarded_header_is_not_called_ignored(run, tmp_path):
     assert predicted.code == 0 and predicted.err == ""
     assert len(set((tmp_path / "p.csv").read_text().splitlines())) == 3
     assert run("learn", "rows.csv", "home.json", *LEARN).code == 0
+
+
+def test_a_wrong_level_is_wrong_usage_for_every_command(run, release, tmp_path):
+    (tmp_path / "new.csv").write_text("smoke\nyes\n")
+    assert run("query", release, "lung", "--interval", 2).code == 2
+    assert run("predict", release, "new.csv", "lung", "--interval", 2, "-o", "p.csv").code == 2
+
+
+def test_inspect_takes_a_source_or_a_structure_to_declare(run, tmp_path):
+    assert run("inspect", "asia", "--schema-from", "asia").code == 2
+    assert run("inspect", "--schema-from", "asia", "--node", "lung").code == 2
+    assert run("inspect", "asia", "-o", "x.toml").code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_no_network(run, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.bif").mkdir()
+    run("inspect", "folder").refused("'folder' must be a file, got a folder")
+    run("inspect", ".").refused("'.' must be a file, got a folder")
+    run("inspect", "folder.bif").refused("'folder.bif' must be a file, got a folder")
+
+
+def test_a_file_that_is_no_release_is_named(run):
+    run("convert", "asia", "asia.json")
+    for command in (["report"], ["serve"]):
+        run(*command, "asia.json").refused("asia.json: a release file must say format 'dpbn-release'")
+        run(*command, "asia").refused("'asia' must be an existing file, got none of that name")
+
+
+def test_the_place_of_a_picture_is_tried_before_the_work(run, monkeypatch):
+    monkeypatch.setattr(dpbn, "plan", None)
+    run("plan", "asia", "--plot", "nowhere/x.png").refused("the folder of 'nowhere/x.png' must exist")
+
+
+def test_methods_and_keys_are_suggested_wherever_they_are_typed(run, patients, tmp_path):
+    line = ["evaluate", "--networks", "asia", "--methods", "optimised", "--epsilons", 1, "--runs", 1]
+    run(*line).refused("did you mean 'optimized'?")
+    (tmp_path / "s.toml").write_text('[variables.smoke]\nstate = ["yes", "no"]\n')
+    run("learn", patients, "asia", *LEARN, "--schema", "s.toml").refused("did you mean 'states'?")
+
+
+@pytest.mark.parametrize(("level", "name"), [(0.9, "90%"), (0.999, "99.9%"), (0.975, "97.5%")])
+def test_the_level_is_not_rounded(run, release, level, name):
+    assert f" {name} interval" in run("query", release, "lung", "--interval", level).out
+
+
+def test_json_may_begin_with_a_byte_order_mark(run, patients, tmp_path):
+    (tmp_path / "w.json").write_text('\ufeff[{"variables": ["lung"]}]', "utf-8")
+    line = ["learn", patients, "asia", "-e", 1, "-o", "r.json", "-y", "--workload", "w.json"]
+    assert run(*line).code == 0
+
+
+def test_a_cap_whose_delta_would_fall_says_so(run):
+    run("ledger", "open", "b.db", "ward", "--epsilon", 1, "--delta", "1e-6")
+    run("ledger", "raise", "b.db", "ward", "--epsilon", 2).refused("delta=1e-06", "got epsilon=2 and delta=0")
+
+
+def test_semicolons_and_decimal_commas_are_told_as_such(run, tmp_path):
+    (tmp_path / "semi.csv").write_text("smoke;age\nyes;41,5\n")
+    run("predict", "asia", "semi.csv", "lung", "-o", "p.csv").refused("separated by commas")
+    run("learn", "semi.csv", "asia", *LEARN).refused("separated by commas")

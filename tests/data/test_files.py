@@ -54,6 +54,7 @@ def test_broken_lines_are_told_apart_whatever_the_threads(tmp_path, threads):
     ("text", "message"),
     [
         ("x;n\nyes;secret\n", "separated by commas, got one column"),
+        ("x;n\nyes;1,5\n", "separated by commas, got one column"),  # decimal commas
         ("x,n\nyes,1\nyes,2,secret\n", "got one that has not"),
         ("x,z\nyes,secret\n", r"without \['n'\]"),
         ("", "a header line and rows, got an empty file"),
@@ -268,3 +269,19 @@ def test_a_column_that_another_variable_needs_is_not_suggested(tmp_path):
     (tmp_path / "t.csv").write_text("x1\na\n")
     with pytest.raises(DataError, match=r"without \['x2'\]$"):
         open_source(tmp_path / "t.csv", structure)
+
+
+def test_a_csv_file_without_a_column_of_the_others_says_which(tmp_path):
+    (tmp_path / "a.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "b.csv").write_text("X,n\nyes,secret\n")
+    with pytest.raises(DataError, match=r"b\.csv' must have the columns of the other files, got none named \['x'\]"):
+        count(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "data", [gzip.compress(b"x,n\n" + b"yes,1\n" * 99)[:-12], b"x,n\nyes,1\n"], ids=["cut off", "no gzip"]
+)
+def test_a_damaged_gzip_file_is_called_so(tmp_path, data):
+    (tmp_path / "t.csv.gz").write_bytes(data)
+    with pytest.raises(DataError, match=r"t\.csv\.gz' must be whole gzip data"):
+        count(tmp_path / "t.csv.gz")

@@ -83,7 +83,7 @@ def test_missing_repeated_and_mistyped_columns():
         open_source(pd.DataFrame([["a", "b"]], columns=["x", "x"]), structure)
     with pytest.raises(DataError, match="text, numbers or booleans, got type timestamp"):
         open_source(pd.DataFrame({"x": pd.to_datetime(["2020-01-01"])}), structure).counts([("x",)])
-    with pytest.raises(InputError, match=r"got builtins\.dict"):
+    with pytest.raises(InputError, match="got dict"):
         open_source({"x": ["a"]}, structure)
 
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import dpbn
-from dpbn.display import bar_svg, probability
+from dpbn.display import bar_svg, graph_svg, probability
 from tests.hostile import LABELS, hostile_network
 
 
@@ -69,3 +69,11 @@ def test_other_libraries_take_the_release(release):
     model = release.to_pgmpy()
     assert model.check_model()
     assert set(model.nodes()) == set(release.network.nodes)
+
+
+def test_a_drawing_too_wide_to_be_shrunk_says_so():
+    names = [f"a node with a rather long name {place}" for place in range(60)]
+    schema = dpbn.Schema(tuple(dpbn.Variable(name, ("yes", "no")) for name in names))
+    wide = dpbn.Structure(schema, dpbn.Dag(tuple(names), dict.fromkeys(names[1:], (names[0],))))
+    assert 'class="wide"' in graph_svg(wide)
+    assert "class=" not in graph_svg(dpbn.load_structure("alarm"))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpbn
-from dpbn.errors import FormatError, QueryError
+from dpbn.errors import FormatError, ImpossibleEvidenceError, QueryError
 from dpbn.release import from_dict, to_dict
 from dpbn.uncertainty.error_bars import WIDENING, Bars
 from dpbn.uncertainty.leaning import Leaning, WeakRow, leanings, relevant, weak_rows_behind
@@ -319,3 +319,14 @@ def test_a_row_below_the_noise_keeps_what_the_custodian_said_of_it():
             data, network, 0.5, method="uniform", prior=prior, noise=dpbn.InsecureNoise(seed), neighbors="replace"
         )
         np.testing.assert_allclose(_smoothed(release).cpt("b")[0], release.network.cpt("b")[0], atol=0.01)
+
+
+def test_an_impossible_row_has_the_prior_and_its_bars(asia):
+    ask = dpbn.Inference(release_of(asia, public_cpts={"either": asia[0].cpt("either")}))
+    table = {"lung": ["yes", "no"], "either": ["no", "no"]}
+    with pytest.raises(ImpossibleEvidenceError):
+        ask.predict_intervals(table, "tub")
+    found, prior = ask.predict_intervals(table, "tub", on_impossible="prior"), ask.query(["tub"])
+    np.testing.assert_allclose(found.values[0], prior.values)
+    np.testing.assert_allclose([end[0] for end in found.interval(0.9)], prior.interval(0.9), atol=1e-6)
+    np.testing.assert_allclose(found.values[1], ask.predict_proba({"lung": ["no"], "either": ["no"]}, "tub")[0])

@@ -1,5 +1,8 @@
 """The forecast agrees with what happens, answers the inverse question, and refuses nonsense."""
 
+import dataclasses
+import json
+
 import numpy as np
 import pytest
 
@@ -174,3 +177,30 @@ def test_a_guess_leaves_no_range():
     assert forecast.error_range is None
     assert forecast.span == ""
     assert forecast.to_dict()["error_range"] is None
+
+
+def test_a_guess_may_have_columns_of_its_own_and_must_have_the_states():
+    network = dpbn.load_network("cancer")
+    structure = network.structure
+    first = structure.schema["Smoker"]
+
+    def declared(**changes):
+        changed = dataclasses.replace(first, **changes)
+        schema = dpbn.Schema(tuple(changed if v.name == "Smoker" else v for v in structure.schema))
+        return dpbn.BayesianNetwork(
+            dpbn.Structure(schema, structure.dag), {node: network.cpt(node) for node in structure.nodes}
+        )
+
+    raw = dpbn.plan(structure, 1.0, 1_000, guess=declared(column="cigarettes", cut_points=(5,)), simulations=1)
+    assert raw.error == dpbn.plan(structure, 1.0, 1_000, guess=network, simulations=1).error
+    with pytest.raises(InputError, match=r"states \['True', 'False'\] of 'Smoker', got \['yes', 'no'\]"):
+        dpbn.plan(structure, 1.0, 1_000, guess=declared(states=("yes", "no")))
+    with pytest.raises(InputError, match="nodes and parents of the structure"):
+        dpbn.plan(structure, 1.0, 1_000, guess=dpbn.load_network("asia"))
+
+
+def test_counts_may_come_from_an_array():
+    forecast = dpbn.plan("asia", np.int64(1), rows=np.int64(1_000), simulations=np.int64(1), method="uniform")
+    assert json.dumps(forecast.to_dict()) == json.dumps(
+        dpbn.plan("asia", 1, rows=1_000, simulations=1, method="uniform").to_dict()
+    )

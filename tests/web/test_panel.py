@@ -146,3 +146,22 @@ def test_a_phone_shows_the_budget(visit: Visit, alarm_address: str) -> None:
     assert page.get_by_text("ε = 3", exact=True).is_visible()
     assert page.locator(".top").bounding_box()["height"] < 80
     assert page.locator("#search").bounding_box()["width"] > 110
+
+
+def test_a_public_table_is_marked_where_it_can_be_read(visit: Visit) -> None:
+    name = "a node with a rather long name"
+    schema = dpbn.Schema((dpbn.Variable(name, ("no", "yes")), dpbn.Variable("b", ("no", "yes"))))
+    structure = dpbn.Structure(schema, dpbn.Dag((name, "b"), {"b": (name,)}))
+    network = dpbn.BayesianNetwork(structure, {name: [0.5, 0.5], "b": [[0.9, 0.1], [0.2, 0.8]]})
+    rows = network.sample(1000, seed=0)
+    public = dpbn.learn(rows, structure, epsilon=1.0, method="uniform", public_cpts={name: [0.5, 0.5]})
+    with running(public) as address:
+        page = visit(address)
+        title, badge = page.locator("#graph .title").first, page.locator("#graph .badge-text")
+        ends, begins = title.bounding_box(), badge.bounding_box()
+        assert ends["x"] + ends["width"] <= begins["x"], (ends, begins)
+        _settled(page, lambda: _state(page, f"{name} no").click())
+        fill = "mark => getComputedStyle(mark).fill"
+        assert badge.evaluate(fill) == title.evaluate(fill)
+        assert "Public table, no budget spent" in page.locator("#panel").inner_text()
+        page.close()

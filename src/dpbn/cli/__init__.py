@@ -7,8 +7,10 @@ imported when it is called, so that `dpbn --help` starts at once.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
+import warnings
 from importlib import import_module
 
 import click
@@ -96,8 +98,12 @@ def dpbn() -> None:
 
 def main() -> None:
     """Run a command; errors become one line, never a traceback (set DPBN_DEBUG=1 to see one)."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # Windows and old locales lack letters: better escaped than refused
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        dpbn(prog_name="dpbn", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            code = dpbn(prog_name="dpbn", standalone_mode=False)  # of an Exit; commands return nothing
     except click.exceptions.Abort as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # while working; a question left unanswered has no cause
             _tell("interrupted", error.__cause__)
@@ -107,8 +113,6 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
     except DpbnError as error:
         _tell(f"{error}", error)
     except BrokenPipeError:  # `dpbn … | head` has seen enough
@@ -117,9 +121,11 @@ def main() -> None:
     except ModuleNotFoundError as error:
         _tell(_missing(error), error)
     except OSError as error:
-        _tell(f"{error.strerror or type(error).__name__}: {error.filename or ''}", error)
+        _tell(": ".join(filter(None, (error.strerror or type(error).__name__, str(error.filename or "")))), error)
     except Exception as error:  # the message may quote private rows: name the kind only
         _tell(f"internal error ({type(error).__name__}); set DPBN_DEBUG=1 for a traceback, which may show data", error)
+    else:
+        sys.exit(code or 0)
 
 
 def script() -> None:
@@ -144,6 +150,10 @@ def _missing(error: ModuleNotFoundError) -> str:
     if package in EXTRAS:
         return str(MissingExtraError(package, EXTRAS[package]))
     return f"the Python package {package or 'named above'} must be installed, got none"
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    click.echo(f"warning: {message}", err=True)
 
 
 def _tell(message: str, error: BaseException) -> None:

@@ -58,9 +58,9 @@ def query(
     """
     from dpbn.inference import Inference
 
-    if not 0 < interval < 1:
-        raise click.UsageError(f"--interval must be between 0 and 1, got {interval}")
-    ask, evidence = Inference(open_model(model, targets)), parse_given(given, soft)
+    _check_level(interval)
+    ask = Inference(open_model(model, targets))
+    evidence = parse_given(given, soft, ask.nodes)
     if only_plan:
         _show_plan(ask.plan(list(targets), evidence), as_json)
         return
@@ -78,11 +78,16 @@ def query(
         rows.append((*labels, f"{answer.values[cell]:.4f}", *ends))
     columns = [*answer.variables, "probability"]
     if bars:
-        columns += [f"{interval:.0%} interval", "privacy alone", "sampling alone"]
+        columns += [f"{100 * interval:.10g}% interval", "privacy alone", "sampling alone"]
     print_table(columns, rows)
     if left:
         click.echo(f"and {left:,} combinations less probable; --json gives all")
     _warn_of_weak_rows(answer.weak_rows)
+
+
+def _check_level(interval: float | None) -> None:
+    if interval is not None and not 0 < interval < 1:
+        raise click.UsageError(f"--interval must be between 0 and 1, got {interval}")
 
 
 def _intervals(answer: Any, level: float) -> dict[str, Any]:
@@ -140,7 +145,8 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     from dpbn.inference import Inference
 
     opened = open_model(model, targets)
-    ask, evidence = Inference(opened), parse_given(given, soft)
+    ask = Inference(opened)
+    evidence = parse_given(given, soft, ask.nodes)
     with working("searching"):
         assignment, probability = ask.map(list(targets), evidence) if targets else ask.mpe(evidence)
         stability = ask.stability(assignment, evidence) if getattr(opened, "measurements", ()) else None
@@ -188,6 +194,7 @@ def predict(
     from dpbn.inference import Inference
     from dpbn.tables import read_table, write_table
 
+    _check_level(interval)
     check_output(output, model, table, overwrite=overwrite)
     opened = open_model(model, (table, target))
     with working("predicting"):
@@ -197,7 +204,7 @@ def predict(
         states = network_of(opened).states(target)
         columns = {state: values[:, i] for i, state in enumerate(states)}
         if interval is not None:
-            low, high = ask.predict_intervals(rows, target).interval(interval)
+            low, high = ask.predict_intervals(rows, target, on_impossible=on_impossible).interval(interval)
             for i, state in enumerate(states):
                 columns |= {f"{state} low": low[:, i], f"{state} high": high[:, i]}
         write_table(columns, output)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dpbn.cli.shared import json_option, print_json, print_table, working
 
@@ -93,7 +94,10 @@ def evaluate(output: str, processes: int, standing: str | None, as_json: bool, *
     from dpbn.evaluate.results import summary
 
     if standing is not None:
-        _standing(standing, output, processes, grid["runs"], grid["seed"])
+        for name in ("networks", "methods", "epsilons", "rows", "queries", "against"):
+            if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--{name} must be given without --standing, which has its own, got both")
+        _standing(standing, output, processes, grid["runs"], grid["seed"], as_json)
         return
     with progress_bar("runs") as progress:
         rows = run(Grid(**grid), output, processes=processes, progress=progress)
@@ -111,17 +115,20 @@ def evaluate(output: str, processes: int, standing: str | None, as_json: bool, *
     )
     for reason in sorted({r["refusal"] for r in table.to_dict("records") if r["refusal"]}):
         click.echo(f"refused: {reason}", err=True)
-    click.echo(f"{len(rows)} rows in {output}", err=True)
+    click.echo(f"{len(rows)} rows of this comparison are in {output}", err=True)
 
 
-def _standing(folder: str, results: str, processes: int, runs: int, seed: int) -> None:
+def _standing(folder: str, results: str, processes: int, runs: int, seed: int, as_json: bool) -> None:
     from dpbn.evaluate.comparison import Size, compare
 
     size = Size(runs=runs, sweep_runs=min(runs, 5), slow_runs=min(runs, 10), seed=seed)
     command = f"dpbn evaluate --standing {folder} --runs {runs}" + (f" --seed {seed}" if seed else "")
     with progress_bar("runs") as progress:
         page = compare(folder, size=size, processes=processes, results=results, command=command, progress=progress)
-    click.echo(f"{page} and {page.with_suffix('.html').name}", err=True)
+    if as_json:
+        print_json({"page": str(page)})
+    else:
+        click.echo(f"{page} and {page.with_suffix('.html').name}", err=True)
 
 
 @click.command()

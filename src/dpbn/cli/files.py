@@ -56,7 +56,7 @@ def sample(
 
     check_output(output, model, overwrite=overwrite)
     network = network_of(open_model(model))
-    evidence = parse_given(given, soft)
+    evidence = parse_given(given, soft, network.nodes)
     with working("drawing"):
         frame = Inference(network).sample(rows, evidence, seed=seed) if evidence else network.sample(rows, seed)
         write_table(frame, output)
@@ -102,6 +102,10 @@ def inspect(
     """
     from dpbn.release import Release
 
+    if schema_from and (source or node):
+        raise click.UsageError("inspect must be given a SOURCE or --schema-from, got both")
+    if output and not schema_from:
+        raise click.UsageError("--output must be given with --schema-from, got it alone")
     if schema_from:
         _write_schema(schema_from, output, overwrite, as_json)
     elif not source:

@@ -56,11 +56,14 @@ def plan(
     dpbn plan alarm --rows 10000 --wanted-error 0.05
     """
     import dpbn
+    from dpbn.files import check_writable
     from dpbn.release import load_model
     from dpbn.uncertainty.forecast import LEAST_EPSILON
     from dpbn.workload import read_workload
 
     public = dpbn.load_structure(structure)
+    if plot:
+        check_writable(plot)
     with working("simulating releases"):
         forecast = dpbn.plan(
             public,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dpbn.release import Release
 
 METHODS, NEIGHBORS = ("optimized", "uniform", "icml2020", "exact"), ("add-remove", "replace")  # defaults first
-SHORT_CELL = 16  # letters
+SHORT_CELL, LONG_WORD = 16, 30  # letters: a cell that is not broken, a word that may be
 PATIENCE = 2.0  # seconds before progress shows itself
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -73,7 +73,8 @@ def word_option(name: str, *choices: str) -> Callable[[Any], Any]:
 
 
 def print_json(document: Any) -> None:
-    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    click.echo(json.dumps(document, ensure_ascii=not unicode, allow_nan=False))
 
 
 def tell_written(output: str, as_json: bool, rows: int | None = None) -> None:
@@ -86,6 +87,7 @@ def tell_written(output: str, as_json: bool, rows: int | None = None) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table on the terminal, where only long cells are broken; as wide as it needs when piped, without colours."""
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -95,8 +97,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     cells = [[visible(str(cell)) for cell in row] for row in rows]
     for place, column in enumerate(columns):
-        short = all(len(row[place]) <= SHORT_CELL for row in cells)
-        table.add_column(Text(visible(column)), overflow="fold", no_wrap=short)  # an ellipsis would hide digits
+        found = [row[place] for row in cells]
+        short = all(len(cell) <= SHORT_CELL for cell in found)
+        words = [*visible(column).split(), *(found if short else (word for cell in found for word in cell.split()))]
+        least = min(max(map(cell_len, words), default=0), LONG_WORD)
+        table.add_column(Text(visible(column)), overflow="fold", min_width=least)  # an ellipsis would hide digits
     for row in cells:
         table.add_row(*map(Text, row))
     console = Console(highlight=False)
@@ -143,13 +148,14 @@ def working(message: str) -> Iterator[Working]:
         progress.stop()
 
 
-def parse_given(given: Iterable[str], soft: Iterable[str] = ()) -> dict[str, Any]:
-    """("BP=LOW",) -> {"BP": "LOW"}; the state may itself contain '='. Soft evidence adds {"BP": {"LOW": 0.8}}."""
+def parse_given(given: Iterable[str], soft: Iterable[str], nodes: Sequence[str]) -> dict[str, Any]:
+    """("BP=LOW",) -> {"BP": "LOW"}; both may themselves contain '='. Soft evidence adds {"BP": {"LOW": 0.8}}."""
     evidence: dict[str, Any] = {}
     for option, items in (("--given", given), ("--soft", soft)):
         for item in items:
-            node, equals, state = item.partition("=")
-            if not equals or not node or not state:
+            named = next((node for node in nodes if item.startswith(f"{node}=")), item.partition("=")[0])
+            node, state = named, item[len(named) + 1 :]
+            if not node or not state:
                 raise click.UsageError(
                     f"{option} must be NODE={'STATE' if option == '--given' else 'JSON'}, got {item!r}"
                 )

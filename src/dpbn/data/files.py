@@ -113,9 +113,7 @@ class ParquetReader:
             stored = [name for name in names if name not in partitions]
             missing = [name for name in stored if name not in schema.names]
             if missing:
-                raise DataError(
-                    f"{_shown(file)} must have the columns of the other files, got none named {missing[:10]}"
-                )
+                raise _without(file, missing)
             opened = self._open(file, [name for name in stored if is_text(schema.field(name).type)])
             rows, read = opened.metadata.num_rows, 0
             batches = opened.iter_batches(BATCH_ROWS, columns=stored, use_threads=True)
@@ -131,6 +129,10 @@ class ParquetReader:
                 raise DataError(
                     f"{_shown(file)} must be readable Parquet in every row group, got a damaged one"
                 ) from None
+
+
+def _without(file: str, missing: Sequence[str]) -> DataError:
+    return DataError(f"{_shown(file)} must have the columns of the other files, got none named {missing[:10]}")
 
 
 def _share(sizes: Sequence[int], place: int, part: float) -> float:
@@ -180,8 +182,8 @@ class CsvReader:
             except UnicodeDecodeError as error:
                 raise _refused(self._files[0], error, "must have a header line in UTF-8") from None
         self._by_name = headers_by_name(self._headers)
-        if len(self._headers) == 1 and any(mark in self._headers[0] for mark in ";\t|"):
-            raise DataError(f"columns of {_shown(self._files[0])} must be separated by commas, got one column in all")
+        if _has_other_marks(self._headers):
+            raise _one_column(self._files[0])
 
     @property
     def columns(self) -> Sequence[str]:
@@ -210,15 +212,18 @@ class CsvReader:
                 parse_options=parse,
                 convert_options=convert,
             )
-        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
-            raise _refused(file, error, "must be a UTF-8 CSV file with a header line and the named columns") from None
+        except pa.ArrowKeyError:
+            missing = sorted(set(names or ()) - set(_header(file)))
+            raise _without(file, missing) from None
+        except (pa.ArrowInvalid, OSError) as error:
+            raise _refused(file, error, "must be a UTF-8 CSV file with a header line") from None
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         compressed = any(file.lower().endswith(".gz") for file in self._files)  # how much is inside is unknown
         headers = list(dict.fromkeys(self._by_name[name] for name in names))
         for place, file in enumerate(self._files):
-            width = _width(file) if place else len(self._headers)  # other files than the first may have more columns
-            with self._open(file, headers, width) as stream:
+            found = _header(file) if place else self._headers  # other files than the first may have more columns
+            with self._open(file, headers, len(found)) as stream:
                 try:
                     for number, batch in enumerate(_whole(stream, file), 1):
                         read = number * CSV_BYTES / max(self._sizes[place], 1)
@@ -233,13 +238,21 @@ def _bytes(file: str) -> pa.NativeFile:
     return pa.input_stream(file, compression="gzip" if file.lower().endswith(".gz") else None)
 
 
-def _width(file: str) -> int:
-    """How many columns a file has, without the time that pyarrow takes for its first block."""
+def _header(file: str) -> list[str]:
+    """The columns of a file, without the time that pyarrow takes for its first block."""
     try:
         with io.TextIOWrapper(_bytes(file), "utf-8-sig", errors="replace", newline="") as text:
-            return len(next(filter(None, csv.reader(text)), ()))
+            return next(filter(None, csv.reader(text)), [])
     except (OSError, csv.Error):  # refused where it is opened to be read
-        return 0
+        return []
+
+
+def _has_other_marks(header: Sequence[str]) -> bool:
+    return len(header) == 1 and any(mark in header[0] for mark in ";\t|")
+
+
+def _one_column(file: str) -> DataError:
+    return DataError(f"columns of {_shown(file)} must be separated by commas, got one column in all")
 
 
 class _Ended:
@@ -288,9 +301,13 @@ def _refused(file: str, error: Exception, requirement: str) -> DataError:
     with open(file, "rb") as opened:
         if opened.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16")
+    if isinstance(error, OSError) and file.lower().endswith(".gz"):
+        return DataError(f"{_shown(file)} must be whole gzip data, got a damaged file or another format")
     if "Empty CSV file" in str(error):
         return DataError(f"{_shown(file)} must have a header line and rows, got an empty file")
     if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
+        if _has_other_marks(_header(file)):  # and decimal commas below it
+            return _one_column(file)
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
     if "straddling" in str(error):  # two blocks, or is the rest of a large file
         return DataError(f"{_shown(file)} must close every quote and have shorter lines, got one without an end")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError
+from dpbn.errors import InputError, did_you_mean
 from dpbn.evaluate.baselines import BASELINES
 from dpbn.evaluate.baselines.common import Learner, experiment_curator
 from dpbn.learners.exact import learn_exact
@@ -72,5 +72,5 @@ METHODS: Mapping[str, Method] = {
 
 def method(name: str) -> Method:
     if name not in METHODS:
-        raise InputError(f"method must be one of {sorted(METHODS)}, got {name!r}")
+        raise InputError(f"method must be one of {sorted(METHODS)}, got {name!r}{did_you_mean(name, METHODS)}")
     return METHODS[name]

@@ -83,6 +83,8 @@ def _opened(source: str | Path) -> tuple[ModuleType, str]:
         raise InputError(
             f"a network must be one of the bundled {', '.join(BUNDLED)} or a file, got {str(source)!r}{hint}"
         )
+    if os.path.isdir(path):  # no error for a name that no file can have
+        raise InputError(f"{str(source)!r} must be a file, got a folder")
     reader = _by_extension(path)
     return reader, files.read_text(path, xml=reader is xmlbif)
 

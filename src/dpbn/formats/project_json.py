@@ -144,7 +144,7 @@ def _cpt(structure: Structure, node: str, nested: Any) -> NDArray[np.float64]:
 
 
 def _decoded(text: str) -> Any:
-    return parse_json(text.removeprefix("\ufeff"), "a network file must be JSON")
+    return parse_json(text, "a network file must be JSON")
 
 
 def read(text: str) -> BayesianNetwork:

@@ -109,7 +109,8 @@ def _check_contributions(unit: str | None, max_contributions: Any) -> None:
 def _check_keys(table: dict[str, Any], known: frozenset[str], subject: str) -> None:
     unknown = sorted(set(table) - known)
     if unknown:
-        raise FormatError(f"{subject} must have no keys but {sorted(known)}, got {unknown[0]!r}")
+        hint = did_you_mean(unknown[0], known)
+        raise FormatError(f"{subject} must have no keys but {sorted(known)}, got {unknown[0]!r}{hint}")
 
 
 def _decode(text: str) -> dict[str, Any]:

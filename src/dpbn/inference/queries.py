@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
 from dpbn.inference.answer import Answer
 from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree, plan_tree
-from dpbn.inference.columns import column_codes, columns_of
+from dpbn.inference.columns import MISSING, column_codes, columns_of
 from dpbn.inference.elimination import EliminationEngine, impossible
 from dpbn.inference.evidence import Evidence, Findings
 from dpbn.inference.explanation import Explanation
@@ -228,6 +228,14 @@ class Inference:
         schema's column name, others are ignored (but not all of them). A missing value is an unobserved node. Rows
         whose relevant columns contradict the network raise, or get the prior with on_impossible="prior".
         """
+        return self._predicted(table, target, on_impossible)[0]
+
+    def predict_intervals(self, table: Any, target: str, *, on_impossible: str = "error") -> Bars:
+        """Error bars of `predict_proba`: `.values`, `.interval(0.9)`, and deviations by part (privacy, sampling)."""
+        return self.error_bars.predictions(*self._predicted(table, target, on_impossible))
+
+    def _predicted(self, table: Any, target: str, on_impossible: str) -> tuple[Array, dict[int, Any], int]:
+        """Predictions, what they rest on, the target's place; an impossible row gets the prior by telling nothing."""
         if on_impossible not in ("error", "prior"):
             raise QueryError(f"on_impossible must be 'error' or 'prior', got {on_impossible!r}")
         goal, columns, rows = self._evidence_columns(table, target)
@@ -236,13 +244,8 @@ class Inference:
             if on_impossible == "error":
                 raise impossible_rows(possible)
             values[~possible] = self.query([target]).values
-        return values
-
-    def predict_intervals(self, table: Any, target: str) -> Bars:
-        """Error bars of `predict_proba`: `.values`, `.interval(0.9)`, and deviations by part (privacy, sampling)."""
-        values = self.predict_proba(table, target)
-        goal, columns, _ = self._evidence_columns(table, target)
-        return self.error_bars.predictions(values, columns, goal)
+            columns = {node: np.where(possible, codes, MISSING) for node, codes in columns.items()}
+        return values, columns, goal
 
     def _evidence_columns(self, table: Any, target: str) -> tuple[int, dict[int, Any], int]:
         goal = self._words.position(target)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+
 from dpbn.errors import PrivacyError
 
 
@@ -26,6 +28,9 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            if isinstance(value := getattr(self, name), (np.integer, np.floating)):  # from an array of budgets to try
+                object.__setattr__(self, name, value.item())
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)):
             raise PrivacyError(f"epsilon must be a number, got {self.epsilon!r}")
         if not 0 < self.epsilon <= sys.float_info.max:

@@ -334,7 +334,7 @@ def _text(subject: str, value: str) -> None:
 
 
 def _shown(epsilon: Fraction, delta: Fraction) -> str:
-    return f"epsilon={float(epsilon):.12g}" + (f", delta={float(delta):.12g}" if delta else "")
+    return f"epsilon={float(epsilon):.12g} and delta={float(delta):.12g}"
 
 
 def _who() -> str:

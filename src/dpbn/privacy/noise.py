@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import PrivacyError
+from dpbn.errors import InputError, PrivacyError
 from dpbn.privacy import blocks, joint
 from dpbn.privacy import opendp_bridge as bridge
 
@@ -227,6 +227,8 @@ class InsecureNoise:
     private = False
 
     def __init__(self, seed: int | None = None):
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
+            raise InputError(f"seed must be a whole number >= 0, or None, got {seed!r}")
         self._generator = np.random.default_rng(seed)
         self._integers = random.Random(0)  # of any length; seeded anew from the generator for every joint draw
 

@@ -174,8 +174,9 @@ def plan(
     """
     structure = load_structure(structure)
     for name, count in (("rows", rows), ("simulations", simulations)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise InputError(f"{name} must be a whole number >= 1, got {count!r}")
+    rows, simulations = int(rows), int(simulations)
     Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
     queries = checked_workload(structure, workload or ())
@@ -252,6 +253,14 @@ def _network_of(guess: Any, structure: Structure) -> BayesianNetwork | None:
     if guess is None:
         return None
     network = guess if isinstance(guess, BayesianNetwork) else getattr(guess, "network", None)
-    if not isinstance(network, BayesianNetwork) or network.structure != structure:
+    if not isinstance(network, BayesianNetwork):
         raise InputError(f"guess must be a network or a release over the same structure, got {type(guess).__name__}")
-    return network
+    if network.structure.dag != structure.dag:
+        raise InputError("guess must have the nodes and parents of the structure, in its order, got others")
+    for node in structure.nodes:  # columns and cut points may differ: rows are simulated, not read
+        if network.states(node) != structure.states(node):
+            raise InputError(
+                f"guess must have the states {list(structure.states(node))} of {node!r}, "
+                f"got {list(network.states(node))}"
+            )
+    return BayesianNetwork(structure, {node: network.cpt(node) for node in structure.nodes})

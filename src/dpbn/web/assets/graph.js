@@ -238,7 +238,7 @@ function arrowHead() {
 }
 
 function badgeRoom(node) {
-  return (node.weak_rows ? 14 : 0) + 20;
+  return (node.weak_rows ? 14 : 0) + (node.public ? 34 : 20);
 }
 
 /** A small meter of the budget's share, and a mark if rows rest on too few records. */
@@ -257,7 +257,7 @@ function badges(node, width, most) {
 
 export function badgeText(node) {
   const parts = [];
-  if (node.public) parts.push("public table, no budget spent");
+  if (node.public) parts.push("Public table, no budget spent");
   else if (node.epsilon !== null) parts.push(`Budget ε = ${node.epsilon.toPrecision(3)}`);
   if (node.weak_rows) parts.push(`${node.weak_rows} of ${node.rows} rows rest on too few records`);
   return parts.join("; ");
