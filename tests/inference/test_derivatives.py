@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, QueryError
 from dpbn.inference import joint_derivatives, query_derivatives
+from dpbn.inference.derivatives import Differentiator
 from tests.inference.oracles import joint_table, networks, random_evidence, with_evidence
 
 
@@ -81,3 +82,17 @@ def test_targets_are_read_once_and_must_be_names():
     np.testing.assert_allclose(once.values, query_derivatives(network, "dysp").values)
     with pytest.raises(QueryError, match="targets must be a name or a list of names, got int"):
         joint_derivatives(network, 5)
+
+
+def test_a_differentiator_asked_again_answers_as_a_new_one():
+    """The same targets, other nodes observed."""
+    network = dpbn.load_network("asia")
+    kept = Differentiator(network)
+    for evidence in ({}, {"smoke": "yes"}, {"xray": "yes", "asia": [0.2, 0.9]}, {"smoke": "no"}):
+        for found, new in (
+            (kept.query("dysp", evidence), query_derivatives(network, "dysp", evidence)),
+            (kept.joint("dysp", evidence), joint_derivatives(network, "dysp", evidence)),
+        ):
+            np.testing.assert_allclose(found.values, new.values, rtol=1e-12)
+            for node in network.nodes:
+                np.testing.assert_allclose(found.by[node], new.by[node], rtol=1e-12, atol=1e-15)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpbn
-from dpbn.errors import ImpossibleEvidenceError, StructureError
+from dpbn.errors import ImpossibleEvidenceError, QueryError, StructureError
 from dpbn.inference import BatchInference
 from dpbn.inference.networks import stacked
 from tests.inference.oracles import networks, random_evidence
@@ -66,3 +66,36 @@ def test_shared_cpts_may_be_given_once_and_wrong_shapes_are_named():
         BatchInference(network.structure, {**cpts, "lung": np.ones((2, 3))})
     with pytest.raises(StructureError, match="sum to 1"):
         BatchInference(network.structure, {**cpts, "lung": np.ones((4, 2, 2))})
+
+
+def test_batches_that_do_not_fit_are_refused():
+    asia = dpbn.load_network("asia")
+    lung, smoke = np.stack([asia.cpt("lung")] * 2), np.stack([asia.cpt("smoke")] * 3)
+    with pytest.raises(StructureError, match=r"'lung'|'smoke'"):
+        BatchInference(asia.structure, {**asia.cpts, "lung": lung, "smoke": smoke})
+    with pytest.raises(StructureError, match=">= 0"):
+        BatchInference(asia.structure, {**asia.cpts, "smoke": np.array([[0.5, 0.5], [1.5, -0.5]])})
+    with pytest.raises(QueryError, match="share one structure"):
+        stacked([asia, dpbn.load_network("cancer")])
+    with pytest.raises(QueryError, match="at least one"):
+        stacked([])
+
+
+@pytest.mark.parametrize("chunk", [1, 300_000])
+def test_the_network_that_calls_evidence_impossible_is_named(chunk, monkeypatch):
+    monkeypatch.setattr("dpbn.inference.networks.CHUNK_CELLS", chunk)
+    asia = dpbn.load_network("asia")
+    smoke = np.array([[0.5, 0.5]] * 5)
+    smoke[3] = [0.0, 1.0]
+    many = BatchInference(asia.structure, {**asia.cpts, "smoke": smoke})
+    for question in (lambda: many.posteriors({"smoke": "yes"}), lambda: many.query("lung", {"smoke": "yes"})):
+        with pytest.raises(ImpossibleEvidenceError, match="network 3"):
+            question()
+
+
+def test_rows_rounded_in_a_file_are_taken_as_distributions():
+    asia = dpbn.load_network("asia")
+    rounded = BatchInference(asia.structure, {node: cpt * (1 + 4e-7) for node, cpt in asia.cpts.items()})
+    assert rounded.probability({"dysp": "yes"}) == pytest.approx(
+        dpbn.Inference(asia).probability({"dysp": "yes"}), rel=1e-12
+    )

@@ -21,8 +21,8 @@ def expected(ask: dpbn.Inference, frame: pandas.DataFrame, target: str) -> np.nd
     return np.array(rows)
 
 
-@settings(deadline=None, max_examples=25)
-@given(networks(), st.integers(0, 1000), st.sampled_from([0.0, 0.2, 0.6]), st.sampled_from([1, 3, 48]))
+@settings(deadline=None, max_examples=80)
+@given(networks(), st.integers(0, 1000), st.sampled_from([0.0, 0.2, 0.6]), st.sampled_from([0, 1, 3, 48]))
 def test_predictions_agree_with_queries(network, seed, missing, patterns):
     generator = np.random.default_rng(seed)
     frame = network.sample(30, seed=seed).astype(object)
@@ -36,6 +36,19 @@ def test_predictions_agree_with_queries(network, seed, missing, patterns):
     finally:
         predict.PATTERNS = before
     np.testing.assert_allclose(found, expected(ask, frame, target).reshape(found.shape), rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("radix", [(2,), (3, 1, 4), (2,) * 80, (256,) * 20, (7,) * 40, (10**6, 1, 2**20) * 6], ids=str)
+def test_distinct_rows_however_many_combinations_there_are(radix):
+    """Also where no whole number of 64 bits could number them; all that tells two rows apart is one column."""
+    generator = np.random.default_rng(1)
+    kinds = np.zeros((len(radix) + 1, len(radix)), dtype=np.int64)
+    kinds[1:] += np.diag(radix) - np.eye(len(radix), dtype=np.int64)
+    rows = np.concatenate([kinds, kinds[generator.integers(0, len(kinds), 200)]])
+    rows = rows[generator.permutation(len(rows))]
+    first, inverse = predict.distinct_rows(list(rows.T), radix, len(rows))
+    np.testing.assert_array_equal(rows[first][inverse], rows)
+    assert len(first) == len(np.unique(rows, axis=0))
 
 
 def test_every_kind_of_table_gives_the_same():
@@ -70,6 +83,24 @@ def test_numbers_and_cut_points():
         ask.predict_proba({"age": ["nan"]}, "ill")
     found = ask.predict_proba(pandas.DataFrame({"ill": [1.0, np.nan, 0.0]}), "age")[:, 1]
     np.testing.assert_allclose(found, [8 / 9, 0.5, 2 / 11])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1, "0", None],
+        [1, 0, float("nan")],
+        pyarrow.array([1.0, 0.0, float("nan")]),
+        pandas.Series(pandas.Categorical(["1", "0", None], categories=["unheard of", "0", "1"])),
+        pyarrow.chunked_array([pyarrow.array(part).dictionary_encode() for part in (["1"], ["0", None])]),
+    ],
+    ids=["mixed", "numbers", "not a number", "a category that no row holds", "a dictionary per chunk"],
+)
+def test_a_column_is_read_value_by_value_and_nothing_is_a_missing_value(column):
+    schema = dpbn.Schema((dpbn.Variable("age", ("young", "old")), dpbn.Variable("ill", ("0", "1"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("age", "ill"), {"ill": ("age",)}))
+    ask = dpbn.Inference(dpbn.BayesianNetwork(structure, {"age": [0.5, 0.5], "ill": [[0.9, 0.1], [0.2, 0.8]]}))
+    np.testing.assert_allclose(ask.predict_proba({"ill": column}, "age")[:, 1], [8 / 9, 2 / 11, 0.5])
 
 
 def test_wrong_tables_are_named():

@@ -108,6 +108,23 @@ def test_conditionals_agree_with_collecting_through_the_tree(seed, zeros, hard, 
         calibrated.FEW, shadows.EFFORT_CELLS = before
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("order", list(itertools.permutations(["f1", "f2", "f3"])))
+def test_a_finding_may_be_tied_to_the_target_by_other_findings_only(strategy, order):
+    """Roots r0 to r3 with a common child of each two neighbours, all observed: what f3 says of r3 reaches r0."""
+    names = ("f3", "r2", "f1", "r0", "r3", "f2", "r1")
+    parents = {f"f{i}": (f"r{i - 1}", f"r{i}") for i in (1, 2, 3)}
+    schema = dpbn.Schema(tuple(dpbn.Variable(name, ("a", "b")) for name in names))
+    structure = dpbn.Structure(schema, dpbn.Dag(names, parents))
+    generator = np.random.default_rng(2)
+    cpts = {name: generator.dirichlet((0.7, 0.7), structure.shape(name)[:-1]) for name in names}
+    network = dpbn.BayesianNetwork(structure, cpts)
+    evidence = {name: "b" if name == "f2" else "a" for name in order}
+    joint = with_evidence(network, joint_table(network), evidence)
+    found = dpbn.Inference(network, strategy=strategy).query(["r0"], evidence).values
+    np.testing.assert_allclose(found, joint.sum(axis=(0, 1, 2, 4, 5, 6)) / joint.sum(), rtol=1e-9)
+
+
 def test_leaves_of_a_star_are_looked_at_together(monkeypatch):
     """Posteriors by Bayes' rule; the work behind them grows with the leaves, not with their pairs."""
     calls, local = [], shadows.Edge.local

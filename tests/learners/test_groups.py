@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -92,6 +93,35 @@ def test_tables_with_a_common_parent_are_drawn_together():
     assert all(any(family <= set(table) for group in plan.groups for table in group) for family in families)
 
 
+def test_tables_without_a_common_name_are_drawn_together_too():
+    """Six binary variables apart: together each has the noise of a third of the budget, alone that of a sixth."""
+    names = tuple("abcdef")
+    schema = Schema(tuple(Variable(name, ("0", "1")) for name in names))
+    plan = plan_groups(Structure(schema, Dag(names, {})), 1e4)
+    assert plan.groups == (tuple((name,) for name in names),) and plan.shares == (1.0,)
+    assert min(equivalents((2,) * 6)) > 2 / 6
+
+
+@pytest.mark.parametrize("name", ["asia", "child", "sachs"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_with_many_rows_no_other_split_has_a_smaller_sum_of_errors(name, weighted):
+    structure = load_network(name).structure
+    weights = {node: 1.0 + index % 3 for index, node in enumerate(structure.nodes)} if weighted else None
+    plan = plan_groups(structure, 1e12, weights=weights)
+    groups = [tuple(frozenset(names) for names in group) for group in plan.groups]
+
+    def error(shares):
+        return groups_module.clear_error(structure, groups, shares, weights=weights)
+
+    best = error(plan.shares)
+    assert name == "asia" or len(groups) > 1
+    for one, other in itertools.permutations(range(len(groups)), 2):
+        moved = list(plan.shares)
+        moved[one] *= 0.98
+        moved[other] += plan.shares[one] - moved[one]
+        assert error(moved) > best
+
+
 def _tables(plan):
     return {frozenset(names) for group in plan.groups for names in group}
 
@@ -143,6 +173,27 @@ def test_with_few_rows_roots_in_large_tables_get_tables_of_their_own():
     )
     roots = [node for node in structure.nodes if not structure.parents(node)]
     assert sum((root,) in few for root in roots) > sum((root,) in many for root in roots)
+
+
+def test_nothing_is_spent_on_public_roots():
+    structure = load_network("alarm").structure
+    roots = [node for node in structure.nodes if not structure.parents(node)]
+    assert any((root,) in group for group in plan_groups(structure, 300.0).groups for root in roots)
+    assert not any((root,) in group for group in plan_groups(structure, 300.0, public=roots).groups for root in roots)
+    apart = Structure(Schema(tuple(Variable(name, ("0", "1")) for name in "ab")), Dag(("a", "b"), {}))
+    assert plan_groups(apart, 100.0, public=["a"]).groups == ((("b",),),)
+
+
+def test_a_family_that_is_hopeless_does_not_choose_between_plans():
+    """Beyond LARGE cells the predicted error does not grow, so twice the cells change nothing."""
+    errors = []
+    for states in (40, 80):
+        sizes = {"a": 40, "b": states, "c": 2}
+        schema = Schema(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in sizes.items()))
+        structure = Structure(schema, Dag(tuple(sizes), {"b": ("a",)}))
+        groups = [(frozenset("ab"),), (frozenset("c"),), (frozenset("a"),)]
+        errors.append(groups_module.clear_error(structure, groups, [0.5, 0.3, 0.2]))
+    assert errors[0] == pytest.approx(errors[1])
 
 
 def test_weights_move_the_budget():

@@ -328,3 +328,11 @@ def test_nothing_stands_out_of_a_table_without_noise_or_with_an_endless_threshol
         monkeypatch.setattr("dpbn.learners.estimate.MARGIN_STANDS_OUT", math.inf)
         (same,) = _give_back(schema, plan, [shrunk + 40.0], [shrunk], [Moments.alone(1.0)], [shrunk])
     assert kept == pytest.approx(shrunk) and same == pytest.approx(shrunk)
+
+
+def test_what_hardly_matters_is_not_merged_into_what_does():
+    """Two binary families with a common name: one table pays for both, but not if one of them is next to nothing."""
+    schema = Schema(tuple(Variable(name, ("0", "1")) for name in "abc"))
+    structure = Structure(schema, Dag(("a", "b", "c"), {"b": ("a",), "c": ("b",)}))
+    assert plan_tables(structure).tables == (("a", "b", "c"),)
+    assert plan_tables(structure, weights={"a": 1.0, "b": 1.0, "c": 1e-6}).tables == (("a", "b"), ("b", "c"))

@@ -37,8 +37,9 @@ def test_networks_are_taken_several_at_a_time_and_the_last_few_too(monkeypatch):
     factors = [generator.random((11, *network.structure.schema.shape(names))) for names in tables]
     whole = ModelMargins(network.structure, tables)
     monkeypatch.setattr(refinement, "CHUNK_CELLS", 1)
-    for at_once in (1, 4):
+    for at_once, most_cells in ((1, 10**9), (4, 10**9), (4, 1)):
         monkeypatch.setattr(refinement, "AT_ONCE", at_once)
+        monkeypatch.setattr(refinement, "MOST_CELLS", most_cells)
         parts = ModelMargins(network.structure, tables)
         for some, all_of_them in zip(parts(cpts), whole(cpts), strict=True):
             np.testing.assert_allclose(some, all_of_them, rtol=1e-12)
@@ -64,12 +65,15 @@ def test_a_table_contradicts_the_network_only_beyond_its_noise():
     assert contradicts(expected, wrong + noise, 200.0).mean() > 0.95
 
 
-def test_more_cells_contradict_by_less():
-    """Every cell is off by root 1.5 of what is to be expected: no wonder in a few cells, one in many."""
-    for side, wonder in ((6, False), (50, True)):
-        expected = np.full((3, side, side), 50.0)
-        signs = 1.0 - 2.0 * (np.indices((side, side)).sum(axis=0) % 2)
-        assert (contradicts(expected, expected + signs * (1.5 * 250.0) ** 0.5, 200.0) == wonder).all()
+@pytest.mark.parametrize("side", [6, 50])
+def test_a_table_contradicts_beyond_three_deviations_of_its_mean_square(side):
+    """A squared unit Laplace variable has mean 1 and variance 6 - 1; a count of 50 varies by 50 more than its noise."""
+    limit = 1 + 3 * ((6 - 1) / side**2) ** 0.5
+    expected = np.full((3, side, side), 50.0)
+    signs = 1.0 - 2.0 * (np.indices((side, side)).sum(axis=0) % 2)
+    for part, wonder in ((0.99, False), (1.01, True)):
+        off = signs * (part * limit * (50.0 + 200.0)) ** 0.5
+        assert (contradicts(expected, expected + off, 200.0) == wonder).all()
 
 
 def test_pseudo_counts_are_even_where_cells_are_resolved_and_like_the_margin_where_not():

@@ -111,6 +111,61 @@ def test_a_row_is_near_to_rows_with_like_parents_and_not_its_own_neighbour():
     assert near[0, 1] == pytest.approx([1.0, 0.0, 0.25, 0.125])
 
 
+def borrowed_by_hand(rows):
+    """The module's first paragraphs, row by row."""
+    shape, v = rows.probabilities.shape, rows.variance
+    places = list(np.ndindex(shape[1:-1]))
+    result = rows.probabilities
+    for _ in range(resemblance.TIMES):
+        estimate, result = result, np.empty(shape)
+        for repetition in range(shape[0]):
+            p, y, n = estimate[repetition], rows.seen[repetition], rows.records[repetition]
+            best = sorted(places, key=lambda place: -n[place])[: resemblance.NEIGHBOURS]
+            for place in places:
+                wide = v + (n[place] * resemblance.WIDTH) ** 2
+                chances, others = [1.0], [p[place]]
+                for other in best:
+                    steps = sum(min(abs(a - b), resemblance.FAR) for a, b in zip(place, other, strict=True))
+                    worse = [np.square(y[place] - n[place] * p[who]).sum() for who in (other, place)]
+                    spread = (n[other] * resemblance.SPREAD) ** 2
+                    if steps:
+                        near = resemblance.NEARER ** (steps - 1)
+                        chances.append(spread / (spread + v) * near * np.exp((worse[1] - worse[0]) / (2 * wide)))
+                        others.append(p[other])
+                moved = p[place] + v / wide * (np.average(others, axis=0, weights=chances) - p[place])
+                result[(repetition, *place)] = moved / moved.sum()
+    return result
+
+
+@pytest.mark.parametrize(("parents", "states"), [((4,), 3), ((2, 3), 2), ((5, 8), 3)])
+def test_rows_borrow_as_described(parents, states):
+    generator = np.random.default_rng(7)
+    truth = generator.dirichlet(np.ones(states), size=parents)
+    rows = rows_of(truth, generator.uniform(5, 400, parents), 2)
+    np.testing.assert_allclose(resembling(rows), borrowed_by_hand(rows), rtol=1e-9)
+
+
+def test_the_step_of_a_node_leans_towards_that_of_all_and_that_towards_none():
+    """One node whose rows are alike, one where they are not, and few rows of a third: all as the formula says."""
+    black = np.indices((4, 4)).sum(axis=0) % 2 == 0
+    truths = {
+        "alike": np.broadcast_to([0.7, 0.3], (4, 4, 2)),
+        "unlike": np.where(black[..., None], [0.9, 0.1], [0.1, 0.9]),
+        "few": np.array([[0.5, 0.5], [0.4, 0.6]]),
+    }
+    cpts = {node: rows_of(truth, np.full(truth.shape[:-1], 90.0), 3, seed=5) for node, truth in truths.items()}
+    moves = {node: resembling(rows) - rows.probabilities for node, rows in cpts.items()}
+    told = {node: stein.account(rows, moves[node]) for node, rows in cpts.items()}
+    gain, size = (sum(parts) for parts in zip(*told.values(), strict=True))
+    for node, found in blended(cpts).items():
+        for repetition in range(3):
+            overall = min(max(gain[repetition] / (size[repetition] + resemblance.EVIDENCE), 0.0), 1.0)
+            own, weight = told[node][0][repetition], told[node][1][repetition]
+            step = (own + resemblance.LEANING * overall) / (weight + resemblance.LEANING)
+            wanted = cpts[node].probabilities[repetition] + min(max(step, 0.0), 1.0) * moves[node][repetition]
+            np.testing.assert_allclose(found[repetition], wanted, rtol=1e-9)
+
+
 def test_blocks_change_nothing(monkeypatch):
     truth = np.random.default_rng(1).dirichlet(np.ones(4), size=(5, 9))
     rows = rows_of(truth, np.full((5, 9), 80.0), 3)

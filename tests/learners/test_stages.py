@@ -1,16 +1,20 @@
 """A split that depends on the data: it decides within the budget, and only the finest levels count afterwards."""
 
+import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpbn
 from dpbn import load_network
 from dpbn.errors import InputError
+from dpbn.learners import stages
 from dpbn.learners.estimate import estimate
-from dpbn.learners.stages import best_levels, predicted_errors
-from dpbn.measurement import finest, total_loss
+from dpbn.learners.stages import _rows, _weights, best_levels, predicted_errors
+from dpbn.learners.strategy import plan_tables
+from dpbn.measurement import Measurement, finest, total_loss
 from dpbn.support import supports
 from dpbn.uncertainty.reestimate import estimator_of
 from dpbn.uncertainty.simulate import estimated_rows
@@ -117,3 +121,87 @@ def test_gaussian_noise_has_no_ladder():
     network = load_network("asia")
     with pytest.raises(InputError, match="delta"):
         dpbn.learn(network.sample(10, seed=0), network, 1.0, 1e-6, stage_one=0.3)
+
+
+def test_rows_are_counted_from_all_coarse_tables_by_their_precision():
+    """As error bars count them later, from the same tables."""
+    coarse = [
+        Measurement(("a",), np.array([600, 400]), "laplace", 1.0, 1.0),
+        Measurement(("b",), np.array([900, 1100, 0, 0, 0, 0]), "laplace", 2.0, 1.0),
+    ]
+    assert _rows(coarse) == pytest.approx(estimated_rows(coarse))
+    assert 1000 < _rows(coarse) < 1200
+    assert _rows([Measurement(("a",), np.array([-30, 10]), "laplace", 20.0, 1.0)]) == 1.0
+
+
+def test_predicted_errors_are_summed_deviations_of_family_cells():
+    structure = load_network("asia").structure
+    counts, scales, weights = np.array([[900.0, 90.0], [9.0, 1.0]]), [40.0, 10.0, 2.0], {"asia": 3.0, "tub": 0.5}
+    tables = (("asia", "tub"), ("smoke",))
+    found, other = predicted_errors(
+        structure, tables, [counts[None], np.array([[7.0, 3.0]])], [scales, [1.0]], {**weights, "smoke": 2.0}
+    )
+    for level, scale in enumerate(scales):
+        guess = 1 / (1 / counts + 1 / (2 * scale**2))  # the variance of the best guess of a cell
+        tub, asia = np.sqrt(guess).sum(), np.sqrt(guess.sum(axis=1)).sum()
+        assert found[level] == pytest.approx(3.0 * asia + 0.5 * tub)
+    assert other == pytest.approx([2.0 * (math.sqrt(1 / (1 / 7 + 1 / 2)) + math.sqrt(1 / (1 / 3 + 1 / 2)))])
+
+
+def test_without_a_prediction_every_table_gets_its_public_share(monkeypatch):
+    monkeypatch.setattr(stages, "CELL_LIMIT", 0)
+    network = load_network("asia")
+    release = dpbn.learn(network.sample(3_000, seed=1), network, 1.0, stage_one=0.3, noise=dpbn.InsecureNoise(4))
+    strategy = plan_tables(network.structure)
+    shares = dict(zip(strategy.tables, strategy.shares, strict=True))
+    for m in finest(release.measurements):
+        assert m.loss == pytest.approx(shares[m.names])
+
+
+def reached(full, part):
+    """What the table of each of six variables is shown at, in equal shares; those not `full` take one of 12 states."""
+    names, states = "abcdef", tuple(map(str, range(12)))
+    schema = dpbn.Schema(tuple(dpbn.Variable(name, states) for name in names))
+    columns = {name: [*states] * 500 if name in full else ["3"] * 6_000 for name in names}
+    release = dpbn.learn(
+        pd.DataFrame(columns), dpbn.Structure(schema, dpbn.Dag(tuple(names), {})), 1.0, stage_one=part,
+        noise=dpbn.InsecureNoise(2),
+    )  # fmt: skip
+    found = {"".join(m.names): m.loss * 6 for m in finest(release.measurements)}
+    assert set(found) == set(names)
+    return found
+
+
+@pytest.mark.parametrize("full", ["a", "d", "f"])
+def test_the_budget_goes_to_the_table_that_has_something_to_tell(full):
+    """Cells that are empty cost little at any level."""
+    found = reached(full, 0.3)
+    assert 2.0 < found.pop(full) <= stages.MOST
+    assert max(found.values()) < 1.0
+
+
+def test_a_table_may_stay_as_coarse_as_it_was_shown_first():
+    found = reached("abcdf", 0.7)
+    assert found.pop("e") == pytest.approx(0.7)
+    assert min(found.values()) == pytest.approx(1.0)
+
+
+def test_a_step_is_judged_by_what_it_buys_for_its_cost():
+    """Two cheap steps lower the sum of errors by more than the one that lowers it most by itself."""
+    errors = [np.array([10.0, 5.0]), np.array([10.0, 7.0]), np.array([10.0, 7.0])]
+    losses = [np.array([0.125, 0.25]), np.array([0.125, 0.1875]), np.array([0.125, 0.1875])]
+    affordable = [
+        levels for levels in itertools.product((0, 1), repeat=3)
+        if sum(loss[level] for loss, level in zip(losses, levels, strict=True)) <= 0.5
+    ]  # fmt: skip
+    best = min(affordable, key=lambda levels: sum(error[level] for error, level in zip(errors, levels, strict=True)))
+    assert tuple(best_levels(errors, losses, 0.5)) == best == (0, 1, 1)
+
+
+def test_weights_are_for_the_deviation_of_one_cell():
+    """Noise on all k even cells of a root moves its answer by k root(1 - 1/k) deviations, so by root(1 - 1/k) each."""
+    schema = dpbn.Schema((dpbn.Variable("a", ("x", "y")), dpbn.Variable("b", tuple("12345678"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("a", "b"), {}))
+    found = _weights(structure, (Query(("a",)), Query(("b",))), {"a": np.full(2, 1 / 2), "b": np.full(8, 1 / 8)})
+    assert found["b"] / found["a"] == pytest.approx(math.sqrt((7 / 8) / (1 / 2)), rel=0.2)  # of 200 simulated
+    assert _weights(structure, None, {}) == {"a": 1.0, "b": 1.0}

@@ -10,7 +10,7 @@ from dpbn.evaluate import metrics
 from dpbn.learners import estimate as estimate_module
 from dpbn.learners import twins
 from dpbn.learners.optimized import learn_optimized
-from dpbn.learners.stein import Rows, probed
+from dpbn.learners.stein import Rows, account, probed
 from dpbn.learners.twins import DOUBT, LOG_ODDS, _Alike, _chance, _targets, shared
 from dpbn.measurement import Moments
 from dpbn.network import BayesianNetwork
@@ -116,8 +116,8 @@ def test_evidence_is_the_likelihood_ratio_against_the_group_without_the_node_its
         for j in set(range(4)) - {i}:
             weight = sum(part[0, j, k] * known[k] for k in range(4) if k != i)
             mean = sum(part[0, j, k] * known[k][:, None] * seen[k] for k in range(4) if k != i) / weight[:, None]
-            near = noise[i] + 1 / weight + group.near
-            far = near + group.apart
+            near = noise[i] + 1 / weight + twins.TWINS**2 * 2 / 3
+            far = near + 2 * twins.STRANGERS**2 * 2 / 3  # both lie off the centre
             apart = np.square(seen[i] - mean).sum(-1) * 2 / 3  # two of three states are free
             ratio = -apart / 2 / near - np.log(near) + apart / 2 / far + np.log(far)
             assert found[i, j] == pytest.approx(ratio.sum())
@@ -162,6 +162,68 @@ def test_a_node_moves_by_no_more_than_the_chance_to_have_a_twin_and_stays_a_dist
         assert (far <= chance * 1.0 + 1e-12).all() and far.max() >= furthest
         furthest = far.max()
     assert furthest > 0.2
+
+
+def test_a_node_moves_towards_the_weighted_mean_of_its_twins():
+    """Row by row: what is known of each twin, what is left open of the node itself, and the chance to have a twin."""
+    generator = np.random.default_rng(4)
+    cpts = [rows_of(PEDIGREE, 30.0 + 40 * i, 1, f"x{i}") for i in range(4)]
+    cpts = [replace(rows, doubt=generator.uniform(50, 900, rows.doubt.shape)) for rows in cpts]
+    group = _Alike(cpts, slice(0, 1))
+    chances = generator.uniform(0, 0.9, (1, 4, 4))
+    chances[0, range(4), range(4)] = 0.0
+    found = group.moved(chances)[0]
+    near = twins.TWINS**2 * 2 / 3  # of three states
+    for i, mine in enumerate(cpts):
+        for row, place in enumerate(np.ndindex(2, 2)):
+            own, n = mine.probabilities[(0, *place)], mine.records[(0, *place)]
+            weights, seen = [], []
+            for j, other in enumerate(cpts):
+                records = other.records[(0, *place)]
+                weights.append(chances[0, i, j] / (VARIANCE / records**2 + near))
+                seen.append(other.seen[(0, *place)] / records)
+            mean = np.maximum(np.average(seen, axis=0, weights=weights), twins.FLOOR * own)
+            sure = 1 / (near + 1 / sum(weights))
+            part = sure / (sure + n**2 / mine.doubt[(0, *place)]) * (1 - np.prod(1 - chances[0, i]))
+            wanted = own + part * (mean / mean.sum() - own)
+            np.testing.assert_allclose(found[i, row], wanted / wanted.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_the_step_is_one_for_all_nodes_and_a_standard_error_short_of_the_best(alike):
+    """Rows with fewer records than the deviation of the noise move with the others, and have no say."""
+    others = np.random.default_rng(6).dirichlet(np.ones(3), size=(6, 2, 2))
+    truths = {f"x{i}": PEDIGREE if alike else others[i] for i in range(6)}
+    cpts = {name: rows_of(truth, np.array([60.0, 5.0])[:, None, None], 3, name) for name, truth in truths.items()}
+    (targets,) = _targets([_Alike(list(cpts.values()), slice(None))])
+    moves = {n: targets[:, i].reshape(r.probabilities.shape) - r.probabilities for i, (n, r) in enumerate(cpts.items())}
+    gain, size = 0.0, 0.0
+    for name, rows in cpts.items():
+        told = rows.records[:3] >= VARIANCE**0.5
+        assert told.any() and not told.all()
+        more = account(rows, moves[name], told)
+        gain, size = gain + more[0], size + more[1]
+    best = (gain - size**0.5) / size
+    assert (best > 0).any() if alike else (best < 0).any()
+    step = np.clip(best, 0.0, 1.0)
+    for name, cpt in shared(cpts).items():
+        wanted = cpts[name].probabilities + np.tile(step, 2).reshape(-1, 1, 1, 1) * moves[name]
+        np.testing.assert_allclose(cpt, wanted, rtol=1e-9)
+
+
+def test_two_nodes_are_believed_to_be_twins_where_others_are():
+    """One chance for the whole network: what two nodes with few records do depends on the nodes of another shape."""
+    pair = _Alike([rows_of(PEDIGREE, 25.0, 4, name) for name in "xy"], slice(None))
+    generator, moves = np.random.default_rng(5), []
+    for truths in ([np.full((2, 3), 1 / 3)] * 9, generator.dirichlet(np.full(3, 0.3), size=(9, 2))):
+        others = _Alike([rows_of(truth, 5_000.0, 4, f"z{i}") for i, truth in enumerate(truths)], slice(None))
+        moves.append(np.abs(_targets([pair, others])[0] - pair.own).sum(axis=(1, 2, 3)))
+    assert (moves[0] > 1.2 * moves[1]).all() and (moves[1] > 0).all()
+
+
+def test_a_pair_is_enough():
+    cpts = {name: rows_of(PEDIGREE, 100.0, 4, name) for name in ("x", "y")}
+    assert list(twins._classes(cpts)) == [["x", "y"]]
 
 
 def test_a_node_is_not_its_own_twin():

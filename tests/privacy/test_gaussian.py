@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import mpmath
 import numpy as np
@@ -164,6 +165,37 @@ def test_what_is_not_proved_is_not_claimed():
     assert not gaussian._proved(5.0, rho, rho, 0.5, 0.81 / rho)
     assert not gaussian._proved(60.0, 20.0, 20.0, 0.5, 0.04)  # one table so large that the comparison has no variance
     assert gaussian.normal_epsilon(1e4, 1e4, delta) == math.inf  # zCDP has to serve
+
+
+def test_no_error_within_the_margin_proves_more(monkeypatch):
+    """Every step off by the margin, up or down, in all combinations: the worst of them is what is compared with delta.
+
+    The margin is made large enough to be seen.
+    """
+    epsilon, rho, largest, k, margin = 1.5, 0.5, 0.02, 2.0, 1e-3
+    monkeypatch.setattr(gaussian, "MARGIN", Fraction(1, 1000))
+
+    def bound(signs):
+        off = [sign * margin for sign in signs]
+        wide = largest * math.log(2.2 / (k * largest)) / math.pi**2 * (1 + off[0])
+        grown = rho * (1 + wide / (1 - wide))
+        root = math.sqrt(2 * grown)
+        away = (epsilon + rho) / root
+        ahead = NormalDist().cdf(root - away + off[1] * (1 + root + away)) * (1 + off[2])
+        behind = NormalDist().cdf(-away + off[3] * (1 + away)) * (1 + off[4])
+        inside = math.exp(grown - rho) * (1 + off[5]) * ahead - math.exp(epsilon) * (1 + off[6]) * behind
+        return math.exp(k * rho) * (1 + off[7]) * inside
+
+    worst = max(bound(signs) for signs in itertools.product((-1, 1), repeat=8))
+    assert 0 < bound([0] * 8) < 0.98 * worst < 0.5
+    assert gaussian._proved(epsilon, rho, largest, worst * (1 + 1e-9), k)
+    assert not gaussian._proved(epsilon, rho, largest, worst * (1 - 1e-9), k)
+
+
+def test_zcdp_is_moved_up_by_the_margin(monkeypatch):
+    exact = gaussian.zcdp_epsilon(0.3, 1e-6)
+    monkeypatch.setattr(gaussian, "MARGIN", Fraction(1, 1000))
+    assert gaussian.zcdp_epsilon(0.3, 1e-6) == pytest.approx(exact + (1 + exact) / 1000, rel=1e-12)
 
 
 def test_nothing_costs_nothing_and_nothing_costs_less():

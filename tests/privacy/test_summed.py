@@ -115,16 +115,26 @@ def test_it_is_less_noise_than_laplace_and_gaussian(tables, gain):
 
 
 @pytest.mark.parametrize(
-    ("tables", "epsilon", "delta"), [(8, 1.0, 1e-6), (16, 1.0, 1e-6), (20, 0.3, 1e-9), (9, 3.0, 1e-3)]
+    ("shares", "touched", "epsilon", "delta"),
+    [
+        ([1.0] * 8, 1, 1.0, 1e-6),
+        ([1.0] * 16, 1, 1.0, 1e-6),
+        ([1.0] * 20, 1, 0.3, 1e-9),
+        ([1.0] * 9, 1, 3.0, 1e-3),
+        ([1.0] * 5, 2, 1.0, 1e-6),
+        ([1.0] * 8, 2, 1.0, 1e-6),
+        ([20.0] * 4 + [1.0] * 16, 1, 1.0, 1e-6),
+    ],
+    ids=str,
 )
-def test_no_other_number_of_draws_is_much_better(tables, epsilon, delta):
-    scale, draws = summed.summed_laws([1.0] * tables, 1, epsilon, delta)[0]
-    chosen = math.sqrt(variance_apart("summed", scale, draws))
+def test_no_other_number_of_draws_is_much_better(shares, touched, epsilon, delta):
+    chosen = summed.summed_laws(shares, touched, epsilon, delta)
     for other in range(2, 13):
-        deviation = 0.992 * chosen
-        times = deviation / math.sqrt(variance_apart("summed", scale, other))
-        laws = [(scale * times, other)] * tables  # within discretisation, of that deviation
-        assert summed.summed_epsilon(laws, 1, delta) > epsilon
+        laws = []  # of deviations a little smaller, within discretisation
+        for scale, draws in chosen:
+            less = 0.992**2 * variance_apart("summed", scale, draws) / variance_apart("summed", scale, other)
+            laws.append((scale * math.sqrt(less), other))
+        assert summed.summed_epsilon(laws, touched, delta) > epsilon
 
 
 def test_more_tables_cost_more_and_more_delta_less():
@@ -214,8 +224,29 @@ def test_epsilon_and_delta_are_rounded_up(monkeypatch):
 
 
 def test_below_the_smallest_delta_pure_epsilon_is_charged():
-    laws = [(5.0, 12)] * 64
-    assert summed.summed_epsilon(laws, 2, 5e-324) >= 64 * 2 / 5 > summed.summed_epsilon(laws, 2, 1e-280)
+    laws, least = [(5.0, 12)] * 64, summed.LEAST_DELTA
+    for delta in (5e-324, 1e-300, 0.999 * least):
+        assert summed.summed_epsilon(laws, 2, delta) >= 64 * 2 / 5 > summed.summed_epsilon(laws, 2, least)
+    assert least * np.finfo(float).eps > np.finfo(float).tiny  # what is too small for digits is too small to matter
+
+
+@pytest.mark.parametrize("delta", [1e-30, 1e-100, 1e-280])
+def test_no_cell_loses_more_than_pure_epsilon(delta):
+    """Though outcomes beyond the last one written down have more mass than such a delta."""
+    for tables in (1, 3):
+        assert summed.summed_epsilon([(6.0, 4)] * tables, 1, delta) <= tables / 6 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("shares", [[1.0, 1.0], [1.0, 60.0, 60.0], [1.0] * 12])
+@pytest.mark.parametrize("touched", [1, 2])
+def test_near_the_limits_of_a_scale_there_is_a_law_within_them_or_none(shares, touched):
+    """Never an error: with Gaussian noise the same budget can be had."""
+    found = []
+    for epsilon in (*np.geomspace(1e-4, 0.1, 16), *np.geomspace(3.0, 900.0, 16)):
+        laws = summed.summed_laws(shares, touched, epsilon, 1e-6)
+        found.append(laws is not None)
+        assert laws is None or summed.summed_epsilon(laws, touched, 1e-6) <= epsilon
+    assert not found[0] and not found[-1] and any(found)
 
 
 def test_pure_epsilon_is_rounded_up_too():

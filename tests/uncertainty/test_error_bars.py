@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import dpbn
 from dpbn.errors import FormatError, ImpossibleEvidenceError, QueryError
 from dpbn.release import from_dict, to_dict
-from dpbn.uncertainty.error_bars import WIDENING, Bars
+from dpbn.uncertainty.error_bars import WIDENING, Bars, ErrorBars
 from dpbn.uncertainty.leaning import Leaning, WeakRow, leanings, relevant, weak_rows_behind
 from dpbn.uncertainty.reestimate import estimator_of
 from dpbn.uncertainty.replicates import _smoothed, replicate
@@ -95,6 +95,16 @@ def test_every_way_to_ask_has_the_same_bars_in_every_part(asia):
     assert not np.allclose(node.privacy, node.sampling, rtol=0.05)
 
 
+def test_bars_are_root_mean_squares_over_as_many_networks_as_asked_for(asia):
+    release = release_of(asia)
+    found = ErrorBars(release, replicates=7, seed=3).tables(release.network)
+    drawn = replicate(release, 7, seed=3)
+    for node in release.network.nodes:
+        total, sampled, cpt = drawn.total[node], drawn.sampled[node], release.network.cpt(node)
+        for part, off in (("total", total - cpt), ("privacy", total - sampled), ("sampling", sampled - cpt)):
+            np.testing.assert_allclose(getattr(found[node], part), np.sqrt(np.mean(off**2, axis=0)), atol=1e-8)
+
+
 def test_an_interval_is_a_normal_one_with_its_privacy_part_widened():
     bars = Bars(np.array([0.5, 0.99, 0.01]), *(np.full(3, deviation) for deviation in (0.05, 0.04, 0.03)))
     for part, square in (
@@ -168,6 +178,7 @@ def test_stability_falls_with_the_budget(asia):
     assert shares[1] > 0.9
     worst = {"smoke": "yes", "tub": "yes"}
     assert ask.stability(worst, {}) == 0.0
+    assert ask.stability({"asia": "no"}, {}) == 1.0  # 99 in 100: so say all plausible networks
     assert ask.stability({}, ask.mpe()[0]) == 1.0  # every node observed
     with pytest.raises(QueryError, match="at least one"):
         ask.stability({}, {"dysp": "yes"})
@@ -261,6 +272,9 @@ def test_answers_name_the_weak_rows_they_lean_on():
         ("icml2020", {"details": {"stage_one_epsilon": "0.3"}}),
         ("uniform", {"allocation": {}}),
         ("uniform", {"allocation": {"asia": -1.0}}),
+        ("uniform", {"allocation": {"asia": 0}}),
+        ("icml2020", {"details": {"stage_one_epsilon": True}}),
+        ("icml2020", {"details": {"stage_one_epsilon": 10**400}}),
     ],
 )
 def test_a_release_file_that_was_edited_is_refused(method, edit):

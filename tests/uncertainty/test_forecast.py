@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import dpbn
-from dpbn.errors import InputError, PrivacyError
+from dpbn.errors import InputError, PrivacyError, TooLargeError
 from dpbn.uncertainty.forecast import LEAST_EPSILON
-from dpbn.uncertainty.guess import LEAST_EVEN, MOST_EVEN
+from dpbn.uncertainty.guess import LEAST_EVEN, MOST_EVEN, typical_network
 from dpbn.workload import Query
 
 
@@ -165,10 +165,36 @@ def test_rare_rows_are_those_below_two_deviations():
     structure = dpbn.Structure(schema, dpbn.Dag(("a", "b"), {"b": ("a",)}))
     for rows, share in ((1_000, 0.5), (100_000, 0.0)):
         guess = dpbn.BayesianNetwork(structure, {"a": [0.99, 0.01], "b": [[0.5, 0.5]] * 2})
-        forecast = dpbn.plan(structure, 0.9, rows, method="uniform", guess=guess, simulations=1)
+        forecast = dpbn.plan(structure, 1.3, rows, method="uniform", guess=guess, simulations=1)
         noise = 2**0.5 * next(t.deviation for t in forecast.tables if t.names == ("a", "b"))  # of two cells
-        assert noise < 0.01 * rows and (0.01 * rows < 2 * noise) == (share > 0)
+        assert 2**0.5 * noise < 0.01 * rows and (0.01 * rows < 2 * noise) == (share > 0)
         assert forecast.rare_rows == {"a": 0.0, "b": share}
+
+
+def test_nothing_is_impossible_in_a_network_that_stands_for_unknown_cpts():
+    """However many states share so little: else evidence of a workload might be."""
+    schema = dpbn.Schema((dpbn.Variable("a", tuple(map(str, range(400)))), dpbn.Variable("b", ("x",))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("a", "b"), {"b": ("a",)}))
+    for concentration in (LEAST_EVEN, MOST_EVEN):
+        network = typical_network(structure, 1, concentration)
+        assert (network.cpt("a") > 0).all() and network.cpt("a").sum() == pytest.approx(1.0)
+
+
+def test_a_structure_with_too_many_cells_is_refused_before_any_cpt_is_drawn():
+    names = tuple(f"x{i}" for i in range(25))
+    schema = dpbn.Schema(tuple(dpbn.Variable(name, ("0", "1")) for name in names))
+    with pytest.raises(TooLargeError, match="x24"):
+        typical_network(dpbn.Structure(schema, dpbn.Dag(names, {"x24": names[:24]})), 0)
+
+
+@pytest.mark.parametrize(("shares", "epsilon"), [([0.0, 1.0], 0.05), ([0.5, 0.5], 1e6)])
+def test_simulations_differ_in_their_noise_and_in_their_rows(shares, epsilon):
+    """Rows that are all alike differ by noise only; with next to no noise, the rows are left."""
+    structure = dpbn.Structure(dpbn.Schema((dpbn.Variable("a", ("x", "y")),)), dpbn.Dag(("a",), {}))
+    guess = dpbn.BayesianNetwork(structure, {"a": shares})
+    forecast = dpbn.plan(structure, epsilon, 1_000, method="uniform", guess=guess, simulations=8)
+    assert len(set(forecast.simulated)) > 3  # noise below zero is cut, so half of it says nothing
+    assert forecast.error == pytest.approx(np.mean(forecast.simulated))
 
 
 def test_a_guess_leaves_no_range():

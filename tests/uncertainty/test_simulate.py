@@ -7,7 +7,8 @@ import pytest
 
 import dpbn
 from dpbn.measurement import Measurement, Sampling, Together, variance_apart
-from dpbn.uncertainty.simulate import _evened, estimated_rows, simulated_noise
+from dpbn.sampling import sample_codes
+from dpbn.uncertainty.simulate import _evened, estimated_rows, simulated, simulated_noise
 
 TENTH = Sampling(Fraction(1, 10), "1")
 PAIR = Together("1", (("a",), ("b",)), (2, 3))
@@ -63,18 +64,35 @@ def test_a_table_measured_on_a_sample_is_simulated_on_one():
 def test_joint_noise_is_simulated_as_it_was_drawn_together():
     """Equal totals in every repetition, also where counts were rounded one by one and their totals differ a little."""
     measured = [
-        table([0, 0], 5.0, "joint", ("a",), together=PAIR),
         table([0, 0], 3.0, names=("c",)),
+        table([0, 0], 5.0, "joint", ("a",), together=PAIR),
         table([0, 0, 0], 5.0, "joint", ("b",), together=PAIR),
     ]
-    counts = [np.tile([60, 40], (3000, 1)), np.tile([7, 9], (3000, 1)), np.tile([50, 30, 22], (3000, 1))]
-    first, alone, second = simulated_noise(counts, measured, seed=1)
+    counts = [np.tile([7, 9], (3000, 1)), np.tile([60, 40], (3000, 1)), np.tile([50, 30, 22], (3000, 1))]
+    alone, first, second = simulated_noise(counts, measured, seed=1)
+    assert (counts[2] == [50, 30, 22]).all()  # what was given stays
     assert (first.sum(axis=1) == second.sum(axis=1)).all()
-    for noisy, m in ((first, measured[0]), (second, measured[2])):
+    for noisy, m in ((first, measured[1]), (second, measured[2])):
         assert noisy.sum(axis=1).var() == pytest.approx(m.summed_variance(()), rel=0.15)
         assert noisy[:, -1].var() == pytest.approx(m.variance, rel=0.15)
     assert alone.mean(axis=0) == pytest.approx([7, 9], abs=0.5)
     assert second.mean(axis=0) == pytest.approx([48, 30, 22], abs=1.0)
+
+
+@pytest.mark.parametrize("names", [(), ("smoke",), ("lung", "smoke"), ("tub", "asia", "either")])
+def test_rows_that_were_drawn_are_counted_once_all_or_some_of_them(names):
+    network = dpbn.load_network("asia")
+    source, codes = simulated(network, 500, seed=3), sample_codes(network, 500, 3)
+    some = np.arange(500) % 3 == 0
+    whole, part = (np.zeros([2] * len(names), dtype=int) for _ in range(2))
+    for row in range(500):
+        cell = tuple(codes[name][row] for name in names)
+        whole[cell] += 1
+        part[cell] += some[row]
+    found = source.counts([names])[names]
+    np.testing.assert_array_equal(found, whole)
+    np.testing.assert_array_equal(source.sampled_counts([names], lambda rows: some[:rows])[names], part)
+    assert source.counts([names])[names] is found and not found.flags.writeable
 
 
 def test_totals_are_evened_where_it_matters_least():
