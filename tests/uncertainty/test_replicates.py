@@ -11,7 +11,8 @@ from dpbn.uncertainty.replicates import _frequencies, _scaled_counts, _smoothed,
 
 SHARES = np.array([0.5, 0.3, 0.2])
 PAIR = dpbn.Structure(
-    dpbn.Schema((dpbn.Variable("a", ("x", "y")), dpbn.Variable("b", ("x", "y", "z")))), dpbn.Dag(("a", "b"), {"b": "a"})
+    dpbn.Schema((dpbn.Variable("a", ("x", "y")), dpbn.Variable("b", ("x", "y", "z")))),
+    dpbn.Dag(("a", "b"), {"b": ("a",)}),
 )
 COUNTS = np.array([[0.0, 10.0, 30.0], [30.0, 0.0, 930.0]])  # of b by a, 1000 records
 
