@@ -129,3 +129,35 @@ def test_a_lower_bound_above_zero():
     assert bounds.eta == 3 and bounds.kappa == 1
     assert bounds.lower == pytest.approx(2**0.5 * 0.05 * 0.25)
     assert bounds.upper == pytest.approx(2 * 3 * 2 * 0.1)
+
+
+def test_bounds_of_a_network_without_arcs_and_of_one_whose_width_is_not_known():
+    two = dpbn.Schema(tuple(dpbn.Variable(name, ("0", "1")) for name in ("a", "b")))
+    apart = dpbn.Structure(two, dpbn.Dag(("a", "b"), {}))
+    true = dpbn.BayesianNetwork(apart, {"a": [0.0, 1.0], "b": [0.5, 0.5]})
+    released = dpbn.BayesianNetwork(apart, {"a": [0.1, 0.9], "b": [0.4, 0.6]})
+    bounds = error_bounds(true, released)
+    assert (bounds.eta, bounds.kappa, bounds.lower) == (1, 0, 0.0)
+    assert bounds.upper == pytest.approx(2 * 0.1)
+
+    side = 6
+    names = tuple(f"{row}{column}" for row in range(side) for column in range(side))
+    parents = {
+        f"{row}{column}": (
+            *((f"{row - 1}{column}",) if row else ()),
+            *((f"{row}{column - 1}",) if column else ()),
+        )
+        for row in range(side)
+        for column in range(side)
+    }
+    schema = dpbn.Schema(tuple(dpbn.Variable(name, ("0", "1")) for name in names))
+    structure = dpbn.Structure(schema, dpbn.Dag(names, parents))
+    grid = dpbn.BayesianNetwork(structure, {n: np.full((2,) * (len(parents[n]) + 1), 0.5) for n in names})
+    moved = dpbn.BayesianNetwork(
+        structure, {n: np.stack([grid.cpt(n)[..., 0] - 0.1, grid.cpt(n)[..., 1] + 0.1], -1) for n in names}
+    )
+    low, high = treewidth(structure.dag, effort=0)
+    assert low < high
+    bounds = error_bounds(grid, moved, effort=0)
+    assert (bounds.kappa, bounds.exact) == (high, False)
+    assert bounds.upper == pytest.approx(2 * bounds.eta * 2**high * 0.1)

@@ -65,6 +65,22 @@ def test_every_query_agrees_with_enumeration(network, seed, strategy, hard, soft
     assert joint[cell] == pytest.approx(joint.max(), rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_map_that_sums_several_variables_of_one_factor(seed):
+    names = ("h1", "h2", "h3", "t1", "t2", "t3", "t4")
+    parents = {"t1": ("h1", "h2", "h3"), "t2": ("h1",), "t3": ("h2",), "t4": ("h3",)}
+    schema = dpbn.Schema(tuple(dpbn.Variable(name, ("a", "b", "c")) for name in names))
+    generator = np.random.default_rng(seed)
+    cpts = {name: generator.dirichlet(np.ones(3), [3] * len(parents.get(name, ()))) for name in names}
+    network = dpbn.BayesianNetwork(dpbn.Structure(schema, dpbn.Dag(names, parents)), cpts)
+    assignment, probability = dpbn.Inference(network).map(["t1", "t2", "t3", "t4"])
+    table = joint_table(network).sum(axis=(0, 1, 2))
+    assert probability == pytest.approx(table.max(), rel=1e-9)
+    assert (
+        table["abc".index(assignment["t1"]), *("abc".index(assignment[t]) for t in ("t2", "t3", "t4"))] == table.max()
+    )
+
+
 @settings(deadline=None, max_examples=25)
 @given(networks(), st.integers(0, 1000), st.integers(1, 4))
 def test_shortcuts_of_large_trees_agree_with_enumeration(network, seed, hard):
