@@ -5,11 +5,12 @@ Their noise is as small as if each had a Laplace table of its own with `equivale
 up to more than 1, the more so the smaller the tables: two of 2 cells have 0.77 each, seventeen of 3 cells 0.14.
 
 Error of a family with f cells, read from a table of t cells with (equivalent) share e of epsilon: w a / (a + e), where
-a = NOISE f^SIZE (t/f)^READ / (rows epsilon / l1), with READ_ROOT if the family is one variable. That is in proportion
-to the noise where it is small, and at most w: what is hopeless at this number of rows gets less, though never below
-KEEP of the share it would have if errors had no limit, since sizes do not tell how sparse the data are. Groups form
-greedily like merged tables (`strategy`), by the noise alone; shares then minimise the sum of errors. Tables for the
-roots alone are added where that lowers it.
+a = NOISE (f / (1 + f/F))^SHARE_SIZE (t/f)^READ / s, with READ_ROOT if the family is one variable, s = rows epsilon / l1
+and F = FULL root(s): of more cells than that most hold next to nothing. The error is in proportion to the noise where
+that is small, and at most w: what is hopeless at this number of rows gets less, though never below KEEP of the share
+it would have if errors had no limit, since sizes do not tell how sparse the data are. Groups form greedily like merged
+tables (`strategy`), by the noise alone, and are compared with f^SIZE; shares then minimise the sum of errors. Tables
+for the roots alone are added where that lowers it.
 Tables merge before it is known which of them are drawn together, so less merged ones are grouped too, and compared.
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,17 +44,19 @@ from dpbn.privacy import joint
 Array = NDArray[np.float64]
 Group = tuple[frozenset[str], ...]
 
-NOISE = 4.0
+NOISE = 1.9
+FULL = 2.0
+SHARE_SIZE = 0.8
 SIZE = 0.6
 READ = 0.35
 READ_ROOT = 0.42  # a margin of one variable is a sum over all cells: there shrinkage helps less
 MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the cells that are empty
-CROWDED = 0.15
+CROWDED = 0.0375
 LESS_MERGED = (0.5, 0.6)  # powers at which fewer tables merge, tried as well: tables drawn together cost less apart
 BETTER = 0.985  # and taken where that lowers the predicted sum of errors to less than this part
 LARGEST_PLANNED_RANK = 120  # of the noise of a block: less than the largest that can be drawn, joint.LARGEST_RANK
 LARGEST_GROUP = 10_000  # cells of all its tables
-LARGEST_BLOCK = 24  # cells of one table in a block: beyond, drawing together gains little and takes long
+LARGEST_BLOCK = 48  # cells of one table in a block: beyond, drawing together gains little and takes long
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
 LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured
 KEEP = 0.5  # of the share that a group would have if errors had no limit: what looks hopeless may not be
@@ -111,7 +114,7 @@ def clear_error(
     A size beyond LARGE counts as LARGE: what is hopeless under any plan must not choose between them.
     """
     families = family_weights(structure, public, weights)[1]
-    weight, half, owner = _errors(structure.schema, groups, families, 1.0, LARGE)
+    weight, half, owner = _errors(structure.schema, groups, families, lambda cells: cells**SIZE, LARGE)
     return float(np.sum(weight * half / np.asarray(shares)[owner]))
 
 
@@ -128,7 +131,7 @@ def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
 
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:
     """How much a table's size costs when tables merge: more where the families' noise drowns their counts."""
-    crowding = NOISE * math.fsum(schema.cells(family) ** SIZE for family in families) / signal
+    crowding = math.fsum(schema.cells(family) ** SIZE for family in families) / signal
     return MERGE_DROWNED - (MERGE_DROWNED - MERGE_CLEAR) / (1.0 + (crowding / CROWDED) ** 2)
 
 
@@ -222,14 +225,16 @@ def _shared(
     schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float], signal: float
 ) -> tuple[float, Sequence[Group], Array]:
     """The shares that minimise the predicted sum of errors, after that sum and the groups."""
-    weight, half, owner = _errors(schema, groups, wanted, signal)
+    full = FULL * math.sqrt(signal)
+    weight, half, owner = _errors(schema, groups, wanted, lambda cells: (cells / (1.0 + cells / full)) ** SHARE_SIZE)
+    half *= NOISE / signal
     error, shares = saturating_shares(weight, half, owner, len(groups))
     return error, groups, shares
 
 
 def _least_error(schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float]) -> float:
     """The least predicted sum of errors if none had a limit: in closed form, up to a factor of all groupings."""
-    weight, half, owner = _errors(schema, groups, wanted, 1.0)
+    weight, half, owner = _errors(schema, groups, wanted, lambda cells: cells**SIZE)
     return float(np.square(np.sqrt(np.bincount(owner, weight * half, len(groups))).sum()))
 
 
@@ -237,10 +242,13 @@ def _errors(
     schema: Schema,
     groups: Sequence[Group],
     wanted: Mapping[frozenset[str], float],
-    signal: float,
+    size: Callable[[float], float],
     largest: float = math.inf,
 ) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Per family its weight w, its a as a share of its group, and its group; sizes count up to `largest`."""
+    """Per family its weight w, its a as a share of its group but for NOISE and s, and its group.
+
+    `size` says what a family of so many cells counts for; beyond `largest` cells count as that many.
+    """
     part: dict[frozenset[str], tuple[int, float]] = {}
     for index, group in enumerate(groups):
         for names, equivalent in zip(group, equivalents(_block_sizes(schema, group)), strict=True):
@@ -255,7 +263,7 @@ def _errors(
         cells = min(schema.cells(family), largest)
         summed = (min(schema.cells(names), largest) / cells) ** (READ_ROOT if len(family) == 1 else READ)
         weight.append(importance)
-        half.append(NOISE * cells**SIZE * summed / (equivalent * signal))
+        half.append(size(cells) * summed / equivalent)
         owner.append(index)
     return np.array(weight), np.array(half), np.array(owner)
 
