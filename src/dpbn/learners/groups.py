@@ -5,12 +5,12 @@ Their noise is as small as if each had a Laplace table of its own with `equivale
 up to more than 1, the more so the smaller the tables: two of 2 cells have 0.77 each, seventeen of 3 cells 0.14.
 
 Error of a family with f cells, read from a table of t cells with (equivalent) share e of epsilon: w a / (a + e), where
-a = NOISE (f / (1 + f/F))^SHARE_SIZE (t/f)^READ / s, with READ_ROOT if the family is one variable, s = rows epsilon / l1
-and F = FULL root(s): of more cells than that most hold next to nothing. The error is in proportion to the noise where
-that is small, and at most w: what is hopeless at this number of rows gets less, though never below KEEP of the share
-it would have if errors had no limit, since sizes do not tell how sparse the data are. Groups form greedily like merged
-tables (`strategy`), by the noise alone, and are compared with f^SIZE; shares then minimise the sum of errors. Tables
-for the roots alone are added where that lowers it.
+a = NOISE h (t/f)^READ / s, with READ_ROOT if the family is one variable, and s = rows epsilon / l1. That is in
+proportion to the noise where it is small, and at most w: what is hopeless at this number of rows gets less, though
+never below KEEP of the share it would have if errors had no limit, since sizes do not tell how sparse the data are.
+Groups form greedily like merged tables (`strategy`), by the noise alone, and are compared with h = f^SIZE; tables for
+the roots alone are added where that lowers the sum of errors. Shares minimise that sum with
+h = SHARE_PART (f / (1 + f/F))^SHARE_SIZE, F = FULL root(s): of more cells than F most hold next to nothing.
 Tables merge before it is known which of them are drawn together, so less merged ones are grouped too, and compared.
 """
 
@@ -20,7 +20,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,14 +44,13 @@ from dpbn.privacy import joint
 Array = NDArray[np.float64]
 Group = tuple[frozenset[str], ...]
 
-NOISE = 1.9
-FULL = 2.0
-SHARE_SIZE = 0.8
+NOISE = 4.0
 SIZE = 0.6
+SHARE_PART, SHARE_SIZE, FULL = 0.475, 0.8, 2.0
 READ = 0.35
 READ_ROOT = 0.42  # a margin of one variable is a sum over all cells: there shrinkage helps less
 MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the cells that are empty
-CROWDED = 0.0375
+CROWDED = 0.15
 LESS_MERGED = (0.5, 0.6)  # powers at which fewer tables merge, tried as well: tables drawn together cost less apart
 BETTER = 0.985  # and taken where that lowers the predicted sum of errors to less than this part
 LARGEST_PLANNED_RANK = 120  # of the noise of a block: less than the largest that can be drawn, joint.LARGEST_RANK
@@ -94,7 +93,8 @@ def plan_groups(
     better = _least_error(schema, best, wanted) < BETTER * _least_error(schema, first, wanted)
     groups = best if better else first
     choices = [groups, *([*groups, *roots] for roots in _root_groups(structure, groups, wanted))]
-    _, chosen, shares = min((_shared(schema, some, wanted, signal) for some in choices), key=lambda plan: plan[0])
+    chosen = min(choices, key=lambda some: _shared(schema, some, wanted, signal, _size)[0])
+    _, shares = _shared(schema, chosen, wanted, signal, partial(_share_size, FULL * math.sqrt(signal)))
     ordered = sorted(
         (tuple(sorted(in_order(schema, names) for names in group)), share)
         for group, share in zip(chosen, shares.tolist(), strict=True)
@@ -114,7 +114,7 @@ def clear_error(
     A size beyond LARGE counts as LARGE: what is hopeless under any plan must not choose between them.
     """
     families = family_weights(structure, public, weights)[1]
-    weight, half, owner = _errors(structure.schema, groups, families, lambda cells: cells**SIZE, LARGE)
+    weight, half, owner = _errors(structure.schema, groups, families, _size, LARGE)
     return float(np.sum(weight * half / np.asarray(shares)[owner]))
 
 
@@ -131,7 +131,7 @@ def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
 
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:
     """How much a table's size costs when tables merge: more where the families' noise drowns their counts."""
-    crowding = math.fsum(schema.cells(family) ** SIZE for family in families) / signal
+    crowding = NOISE * math.fsum(schema.cells(family) ** SIZE for family in families) / signal
     return MERGE_DROWNED - (MERGE_DROWNED - MERGE_CLEAR) / (1.0 + (crowding / CROWDED) ** 2)
 
 
@@ -221,20 +221,29 @@ def _root_groups(
     return result
 
 
+def _size(cells: float) -> float:
+    return cells**SIZE
+
+
+def _share_size(full: float, cells: float) -> float:
+    return SHARE_PART * (cells / (1.0 + cells / full)) ** SHARE_SIZE
+
+
 def _shared(
-    schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float], signal: float
-) -> tuple[float, Sequence[Group], Array]:
-    """The shares that minimise the predicted sum of errors, after that sum and the groups."""
-    full = FULL * math.sqrt(signal)
-    weight, half, owner = _errors(schema, groups, wanted, lambda cells: (cells / (1.0 + cells / full)) ** SHARE_SIZE)
-    half *= NOISE / signal
-    error, shares = saturating_shares(weight, half, owner, len(groups))
-    return error, groups, shares
+    schema: Schema,
+    groups: Sequence[Group],
+    wanted: Mapping[frozenset[str], float],
+    signal: float,
+    size: Callable[[float], float],
+) -> tuple[float, Array]:
+    """The shares that minimise the predicted sum of errors, after that sum."""
+    weight, half, owner = _errors(schema, groups, wanted, size)
+    return saturating_shares(weight, half * NOISE / signal, owner, len(groups))
 
 
 def _least_error(schema: Schema, groups: Sequence[Group], wanted: Mapping[frozenset[str], float]) -> float:
     """The least predicted sum of errors if none had a limit: in closed form, up to a factor of all groupings."""
-    weight, half, owner = _errors(schema, groups, wanted, lambda cells: cells**SIZE)
+    weight, half, owner = _errors(schema, groups, wanted, _size)
     return float(np.square(np.sqrt(np.bincount(owner, weight * half, len(groups))).sum()))
 
 
