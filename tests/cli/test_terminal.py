@@ -35,6 +35,21 @@ def test_a_narrow_terminal_hides_no_state_and_no_digit(monkeypatch, capsys, colu
     assert all(cell in shown for cell in row), shown
 
 
+@pytest.mark.parametrize("columns", [40, 80, 100])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_long_words_push_no_column_over_the_edge(monkeypatch, capsys, columns, terminal):
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    names = ["dataset", "epsilon cap", "epsilon left", "delta cap", "delta left"]
+    row = ("patients_of_the_clinic_2024_may", "10", "8.2500001", "1e-05", "8.5e-06")
+    print_table(names, [row])
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("dataset", "epsilon", "left", "delta", *row[1:])), shown
+    folded = "".join(shown.split())
+    assert all(folded.count(letter) >= "".join(row).count(letter) for letter in "_0258"), shown
+
+
 def test_a_narrow_terminal_breaks_lists_between_names(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "50")

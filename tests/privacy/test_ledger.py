@@ -313,6 +313,8 @@ def test_a_kept_head_must_be_in_a_ledger_that_has_grown_beyond_it(path, tmp_path
     with pytest.raises(LedgerCorruptError, match="rolled back or replaced"):
         forged.verify(kept)
     with pytest.raises(LedgerCorruptError, match="rolled back or replaced"):
+        forged.charge("ward", "1/1000")  # found out once, it is not charged any more
+    with pytest.raises(LedgerCorruptError, match="rolled back or replaced"):
         Ledger(path, expected_head=kept)
 
 

@@ -94,21 +94,27 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
     from dpbn.statement import visible
 
-    table = Table(box=box.SIMPLE_HEAD)
     cells = [[visible(str(cell)) for cell in row] for row in rows]
+    least, widths = [], []
     for place, column in enumerate(columns):
         found = [row[place] for row in cells]
         short = all(len(cell) <= SHORT_CELL for cell in found)
         words = [*visible(column).split(), *(found if short else (word for cell in found for word in cell.split()))]
-        least = min(max(map(cell_len, words), default=0), LONG_WORD)
-        table.add_column(Text(visible(column)), overflow="fold", min_width=least)  # an ellipsis would hide digits
+        least.append(min(max(map(cell_len, words), default=0), LONG_WORD))
+        widths.append(max(map(cell_len, (visible(column), *found))))
+    console = Console(highlight=False)
+    frame = 3 * len(widths) + 1
+    if not console.is_terminal:
+        console.width = sum(widths) + frame
+    console.width = max(console.width, sum(least) + frame)  # one too narrow for the numbers wraps lines by itself
+    while sum(widths) + frame > console.width:  # rich itself would cut columns off at the right
+        widths[max((i for i, width in enumerate(widths) if width > least[i]), key=widths.__getitem__)] -= 1
+    table = Table(box=box.SIMPLE_HEAD)
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(Text(visible(column)), overflow="fold", width=width)  # an ellipsis would hide digits
     for row in cells:
         table.add_row(*map(Text, row))
-    console = Console(highlight=False)
-    wide = Console(highlight=False, width=10_000)
-    if console.is_terminal:  # one too narrow for the numbers wraps lines by itself
-        console.width = max(console.width, wide.measure(table).minimum)
-    (console if console.is_terminal else wide).print(table)
+    console.print(table)
 
 
 class Working(Protocol):

@@ -59,6 +59,7 @@ class Ledger:
         self.path = Path(path).absolute()
         self._local = threading.local()
         self._seen: tuple[int, str] = (0, GENESIS)  # newest entry this object knows of: it must stay in the chain
+        self._kept: set[tuple[int, str]] = set()  # heads kept elsewhere, which must be in it too
         heads = [] if expected_head is None else [parsed_head(expected_head)]
         with _translated(self.path.name):
             self._anchors = _anchors(self.path) if anchor else []
@@ -204,10 +205,10 @@ class Ledger:
 
     def _verify(self, heads: Sequence[tuple[int, str]]) -> int:
         """Each of `heads` must be in the chain: a newer one, of an anchor rewritten too, says nothing of a kept one."""
+        self._kept.update(heads)
         found = check_chain(self.history())
         with _translated(self.path.name):
-            for head in (self._seen, *heads):
-                self._check_head(self._connection(), head)
+            self._check_heads(self._connection())
         self._remember(found)
         return found[0]
 
@@ -215,7 +216,7 @@ class Ledger:
         """Run `append` in one transaction that holds the write lock from its first read to its commit."""
         with _translated(self.path.name):
             with self._transaction() as connection:
-                self._check_head(connection, self._seen)
+                self._check_heads(connection)
                 entry = append(connection)
             # committed: from here on nothing may undo it, and a failing anchor must not hide the charge
             self._remember((entry.id, entry.hash))
@@ -255,10 +256,12 @@ class Ledger:
             raise BudgetError(f"dataset {dataset!r} must be opened with a cap first, got none of that name")
         return balance_after(last)
 
-    def _check_head(self, connection: sqlite3.Connection, head: tuple[int, str]) -> None:
-        number, digest = head
-        if number and ((entry := self._at(connection, number)) is None or entry.hash != digest):
-            raise LedgerCorruptError(f"entry {number} must still be in the ledger, got a file rolled back or replaced")
+    def _check_heads(self, connection: sqlite3.Connection) -> None:
+        for number, digest in sorted({self._seen, *self._kept}):
+            if number and ((entry := self._at(connection, number)) is None or entry.hash != digest):
+                raise LedgerCorruptError(
+                    f"entry {number} must still be in the ledger, got a file rolled back or replaced"
+                )
 
     def _remember(self, head: tuple[int, str]) -> None:
         if head[0] > self._seen[0]:
