@@ -179,6 +179,8 @@ def test_copies_in_folders_set_aside_are_not_counted(tmp_path):
     assert count(tmp_path / "_rows") == ([2, 0, 0, 0], [2, 0])
     for pattern, rows in (("**/*.csv", 2), ("*/*.csv", 1), ("_temporary/*/*.csv", 1), ("_*.csv", 2), (".*/*.csv", 2)):
         assert count(str(tmp_path / "_rows" / pattern)) == ([rows, 0, 0, 0], [rows, 0])
+    for pattern, rows in (("[_m]*.csv", 3), ("[!x]*.csv", 1)):  # a mark that is named, and one that is merely let in
+        assert count(str(tmp_path / "_rows" / pattern)) == ([rows, 0, 0, 0], [rows, 0])
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])

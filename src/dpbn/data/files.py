@@ -44,7 +44,7 @@ def file_reader(path: str) -> ParquetReader | CsvReader:
 
 def _files(path: str) -> list[str]:
     if glob.has_magic(path) and not Path(path).exists():
-        named = [part for part in Path(path).parts if part.startswith(("_", "."))]
+        named = [part for part in Path(path).parts if part.startswith(("_", ".", "[")) and not part.startswith("[!")]
         files = sorted(file for file in glob.glob(path, recursive=True) if not _set_aside(Path(file), named))
     elif Path(path).is_dir():
         found = (file for file in Path(path).rglob("*") if file.name.lower().endswith((*_PARQUET, *_CSV)))
