@@ -57,7 +57,7 @@ def lattice(sizes, reach):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_vectors_within_p_and_q_by_brute_force(size):
-    grid = joint.within(size, 4)
+    grid = joint.within([size], 4)[size]
     for p, q in product(range(5), repeat=2):
         every = product(range(-8, 9), repeat=size - 1)
         found = [(*z, p - q - sum(z)) for z in every]
@@ -69,11 +69,11 @@ def test_vectors_within_p_and_q_by_brute_force(size):
 
 @pytest.mark.parametrize("sizes", [*SHAPES, (3, 4, 5, 2), (8, 8, 3)])
 def test_coefficients_are_whole_never_negative_and_hold_beyond_where_they_were_read(sizes):
-    table = joint.coefficients(sizes)
+    table = joint.law(sizes).coefficients
     assert len(table) == sum(size - 1 for size in sizes) + 1
     assert all(c >= 0 for row in table for c in row)
     reach = len(table) + 6
-    grids = [joint.within(size, reach) for size in sizes]
+    grids = [joint.within([size], reach)[size] for size in sizes]
     for p, q in [
         (0, 0),
         (reach, 0),
@@ -94,7 +94,7 @@ def test_lattice_points_up_to_a_norm_by_brute_force(sizes):
     """P + Q = r or r - 1: every point of norm <= r is within exactly one such pair for its total."""
     for reach in range(4):
         pairs = [(p, r - p) for r in (reach, reach - 1) for p in range(r + 1)]
-        counted = sum(math.prod(int(joint.within(size, reach)[pair]) for size in sizes) for pair in pairs)
+        counted = sum(math.prod(int(joint.within([size], reach)[size][pair]) for size in sizes) for pair in pairs)
         assert counted == len(list(lattice(sizes, reach)))
 
 
@@ -131,7 +131,7 @@ def test_one_record_changes_any_probability_by_p_at_most(sizes):
 def law_of(sizes, p, reach):
     """Weights of the points up to `reach`, and of everything beyond: sum_n (points of norm n) p^n."""
     top = reach + 400
-    grids = {size: joint.within(size, top).astype(float) for size in set(sizes)}
+    grids = {size: joint.within([size], top)[size].astype(float) for size in set(sizes)}
     whole = math.prod(grids[size] for size in sizes)
     total = (1 - p * p) * sum(
         p ** (a + b) * whole[a, b] for a in range(top + 1) for b in range(top + 1) if p ** (a + b) > 1e-30

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -34,6 +35,7 @@ from numpy.typing import NDArray
 from dpbn.errors import PrivacyError
 from dpbn.privacy.precise import MARGIN, PRECISE
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 LARGEST_RANK = 150  # of D: c_ij takes about D^3 additions of long integers, once for a tuple of sizes
 LARGEST_WORK = 2.0**36  # blocks * D * scale; a thousandth of it are coins
@@ -86,19 +88,48 @@ def ratio(scale: float) -> Fraction:
     return Fraction(math.ceil(exact * 2**bits), 2**bits)
 
 
-def within(size: int, reach: int) -> NDArray[Any]:
-    """F_size(P, Q) for P, Q = 0..reach, as Python integers: one more cell is 0, or takes from P, or from Q."""
-    grid = np.ones((reach + 1, reach + 1), dtype=object)
-    for _ in range(size - 1):
-        grid = np.cumsum(grid, axis=0) + np.cumsum(grid, axis=1) - grid
-    return grid
+def within(sizes: Collection[int], reach: int) -> dict[int, NDArray[Any]]:
+    """F_m(P, Q) for every m of `sizes` and P, Q = 0..reach, as Python integers.
+
+    One more cell is 0, or takes from P, or from Q.
+    """
+    grids, grid = {}, np.ones((reach + 1, reach + 1), dtype=object)
+    for size in range(1, max(sizes) + 1):
+        if size > 1:
+            grid = np.cumsum(grid, axis=0) + np.cumsum(grid, axis=1) - grid
+        if size in sizes:
+            grids[size] = grid
+    return grids
 
 
-@lru_cache(maxsize=32)
-def coefficients(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """c_ij by n = i + j: entry n holds c_(0,n) .. c_(n,0). They are the differences of prod_t F at (0, 0)."""
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What the noise of a block is made of, whatever the scale: whole numbers, and sums C_n over i + j = n of such."""
+
+    coefficients: tuple[tuple[int, ...], ...]  # c_ij by n = i + j: entry n holds c_(0,n) .. c_(n,0)
+    whole: Floats  # ln C_n of 1 ...
+    total: Floats  # ... of the squared total ...
+    cells: dict[int, Floats]  # ... and of the squared cell of each size, summed over the z within (P, Q)
+
+
+@lru_cache(maxsize=256)
+def law(sizes: tuple[int, ...]) -> Law:
     top = sum(size - 1 for size in sizes)
-    grid: NDArray[Any] = math.prod((within(size, top) ** sizes.count(size) for size in set(sizes)), start=_ONE)
+    grids = within({m for size in sizes for m in (size - 1, size)}, top + 2)  # squares have a degree of 2 more
+    product: NDArray[Any] = math.prod((grids[size] for size in sizes), start=_ONE)
+    steps = np.arange(top + 3).astype(object)
+    total = (steps[:, None] - steps[None, :]) ** 2
+    cells = {
+        size: _log_levels(product // grids[size] * (_squared_cell(grids[size - 1]) if size > 1 else total))
+        for size in set(sizes)
+    }
+    found = _coefficients(product[: top + 1, : top + 1].copy())
+    return Law(found, np.array([math.log(sum(row)) for row in found]), _log_levels(product * total), cells)
+
+
+def _coefficients(grid: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
+    """The differences of prod_t F at (0, 0), from its values, which they replace."""
+    top = len(grid) - 1
     for step in range(1, top + 1):  # only what i + j <= top needs
         width = top + 1 - step
         grid[step:, :width] = grid[step:, :width] - grid[step - 1 : -1, :width]
@@ -111,8 +142,8 @@ def coefficients(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 @lru_cache(maxsize=256)
 def _levels(sizes: tuple[int, ...], scale: float) -> tuple[list[int], list[list[int]]]:
     """Running sums of the whole weights of n = i + j at this scale, and of i for every n."""
-    table, p = coefficients(sizes), ratio(scale)
-    up, rest, top = p.numerator, p.denominator - p.numerator, len(coefficients(sizes)) - 1
+    table, p = law(sizes).coefficients, ratio(scale)
+    up, rest, top = p.numerator, p.denominator - p.numerator, len(table) - 1
     weights = [sum(row) * up**n * rest ** (top - n) for n, row in enumerate(table)]
     return list(accumulate(weights)), [list(accumulate(row)) for row in table]
 
@@ -235,44 +266,29 @@ def _shuffled(rows: int, width: int, chance: Chance) -> Integers:
 
 def moments(sizes: tuple[int, ...], scale: float) -> tuple[float, tuple[float, ...]]:
     """Variance of the common total of a block, and of one cell of each table."""
-    whole, total, cells = _squares(tuple(sorted(sizes)))
-    norm = _log_sum(whole, scale)
-    each = {size: math.exp(_log_sum(logs, scale) - norm) for size, logs in cells.items()}
-    return math.exp(_log_sum(total, scale) - norm), tuple(each[size] for size in sizes)
+    block = law(tuple(sorted(sizes)))
+    norm = _log_sum(block.whole, scale)
+    each = {size: math.exp(_log_sum(logs, scale) - norm) for size, logs in block.cells.items()}
+    return math.exp(_log_sum(block.total, scale) - norm), tuple(each[size] for size in sizes)
 
 
-def _log_sum(logs: NDArray[np.float64], scale: float) -> float:
+def _log_sum(logs: Floats, scale: float) -> float:
     """ln sum_n C_n y^n from ln C_n, with y = p/(1-p)."""
     terms = logs + np.arange(logs.size) * (-1 / scale - math.log(-math.expm1(-1 / scale)))
     top = float(terms.max())
     return top + math.log(float(np.exp(terms - top).sum()))
 
 
-@lru_cache(maxsize=1024)
-def _squares(sizes: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[int, NDArray[np.float64]]]:
-    """ln C_n of 1, of the squared total, and of the squared cell of each size, summed over the z within (P, Q)."""
-    reach = sum(size - 1 for size in sizes) + 2
-    grids = {size: within(size, reach) for size in set(sizes)}
-    whole: NDArray[Any] = math.prod((grid ** sizes.count(size) for size, grid in grids.items()), start=_ONE)
-    steps = np.arange(reach + 1).astype(object)
-    total = (steps[:, None] - steps[None, :]) ** 2
-    cells = {
-        size: _log_levels(whole // grid * (_squared_cell(size, reach) if size > 1 else total))
-        for size, grid in grids.items()
-    }
-    return _log_levels(whole), _log_levels(whole * total), cells
-
-
-def _squared_cell(size: int, reach: int) -> NDArray[Any]:
+def _squared_cell(fewer: NDArray[Any]) -> NDArray[Any]:
     """Sum of x^2 over the values x of one cell: sum_x x^2 (F(P-x, Q) + F(P, Q-x)) with F of one cell less."""
-    fewer = np.concatenate([np.zeros((2, reach + 1), dtype=object), within(size - 1, reach)])
+    fewer = np.concatenate([np.zeros((2, len(fewer)), dtype=object), fewer])
     squares = fewer[1:-1] + fewer[:-2]  # x^2 has the generating function (x + x^2) / (1-x)^3
     for _ in range(3):
         squares = np.cumsum(squares, axis=0)
     return squares + squares.T
 
 
-def _log_levels(grid: NDArray[Any]) -> NDArray[np.float64]:
+def _log_levels(grid: NDArray[Any]) -> Floats:
     """ln C_n, where the polynomial on the grid is sum c_ij C(P, i) C(Q, j) and C_n = sum of c_ij with i + j = n.
 
     Its sums B over P + Q = q have sum_q B_q x^q = (1+u)^2 sum_n C_n u^n with u = x/(1-x).
