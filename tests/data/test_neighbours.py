@@ -207,7 +207,8 @@ def test_people_told_by_dictionaries_that_arrow_cannot_unify(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.int64(), pa.string(), pa.large_string(), pa.float32(), pa.bool_(), pa.timestamp("us", "UTC"), pa.date32()]
+    "kind",
+    [pa.int64(), pa.string(), pa.large_string(), pa.float32(), pa.bool_(), pa.timestamp("us", "UTC"), pa.date32()],
 )
 def test_people_in_many_small_chunks_are_those_of_one_and_are_not_told_one_chunk_at_a_time(kind, monkeypatch):
     dice = np.random.default_rng(0)

@@ -56,7 +56,7 @@ def sample(
 
     check_output(output, model, overwrite=overwrite)
     network = network_of(open_model(model))
-    evidence = parse_given(given, soft, network.nodes)
+    evidence = parse_given(given, soft, network)
     with working("drawing"):
         frame = Inference(network).sample(rows, evidence, seed=seed) if evidence else network.sample(rows, seed)
         write_table(frame, output)
