@@ -112,7 +112,7 @@ def coefficients(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 def _levels(sizes: tuple[int, ...], scale: float) -> tuple[list[int], list[list[int]]]:
     """Running sums of the whole weights of n = i + j at this scale, and of i for every n."""
     table, p = coefficients(sizes), ratio(scale)
-    up, rest, top = p.numerator, p.denominator - p.numerator, len(coefficients(sizes)) - 1
+    up, rest, top = p.numerator, p.denominator - p.numerator, len(table) - 1
     weights = [sum(row) * up**n * rest ** (top - n) for n, row in enumerate(table)]
     return list(accumulate(weights)), [list(accumulate(row)) for row in table]
 
