@@ -161,7 +161,7 @@ def allocation_html(allocation: Mapping[str, float]) -> str:
     return html_table(["node", "epsilon", "share of the largest"], rows, caption)
 
 
-def answer_html(answer: Answer, bars: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None) -> str:
+def answer_html(answer: Answer, bars: tuple[NDArray[np.float64], NDArray[np.float64]] | None) -> str:
     """One line per combination of states, most probable first, at most 40."""
     cells, left = answer.most_probable(_SHOWN_ROWS)
     rows = []

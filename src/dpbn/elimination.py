@@ -171,7 +171,6 @@ def cheapest_elimination(
     sizes: Sequence[int],
     *,
     keep: int = 0,
-    heuristics: Sequence[str] = HEURISTICS,
     limit: float = math.inf,
 ) -> Elimination:
     """The best of several heuristics: fewest cells in all cliques together.
@@ -179,15 +178,14 @@ def cheapest_elimination(
     The caller refuses cliques of more than `limit` cells. Where the quickest heuristic makes one, the slower ones stop
     as soon as they do too: a graph of hopeless width is then told after a part of the search.
     """
-    if limit < math.inf and "min-weight" in heuristics:
-        quick = eliminate(adjacency, sizes, "min-weight", keep=keep)
+    *slower, quickest = HEURISTICS
+    if limit < math.inf:
+        quick = eliminate(adjacency, sizes, quickest, keep=keep)
         if quick.largest > limit:
-            others = [h for h in heuristics if h != "min-weight"]
-            if len(set(sizes)) == 1 and "min-fill" in others:  # with equal sizes the weighted fill gives no other order
-                others = ["min-fill"]
+            others = slower if len(set(sizes)) > 1 else slower[:1]  # with equal sizes the weighted fill is no other
             found = [_eliminate(adjacency, sizes, h, keep, limit) for h in others]
             return min((quick, *(e for e in found if e)), key=lambda e: (e.largest > limit, e.cells, e.largest))
-    return min((eliminate(adjacency, sizes, h, keep=keep) for h in heuristics), key=lambda e: (e.cells, e.largest))
+    return min((eliminate(adjacency, sizes, h, keep=keep) for h in HEURISTICS), key=lambda e: (e.cells, e.largest))
 
 
 def treewidth_bounds(adjacency: Sequence[int]) -> tuple[int, int]:

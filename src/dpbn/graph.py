@@ -6,14 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dpbn.elimination import (
-    HEURISTICS,
-    Elimination,
-    cheapest_elimination,
-    exact_treewidth,
-    graph_of_scopes,
-    treewidth_bounds,
-)
+from dpbn.elimination import exact_treewidth, graph_of_scopes, treewidth_bounds
 from dpbn.errors import StructureError
 
 
@@ -131,18 +124,6 @@ def ancestors(dag: Dag, nodes: Iterable[str]) -> frozenset[str]:
                 seen.add(parent)
                 stack.append(parent)
     return frozenset(seen)
-
-
-def elimination(
-    dag: Dag, sizes: Mapping[str, int], heuristic: str | None = None
-) -> tuple[tuple[str, ...], Elimination]:
-    """An order in which to eliminate all nodes, with its cliques and cost; without a heuristic, the cheapest of all."""
-    if heuristic is not None and heuristic not in HEURISTICS:
-        raise StructureError(f"an elimination heuristic must be one of {HEURISTICS}, got {heuristic!r}")
-    found = cheapest_elimination(
-        _moral_masks(dag), [sizes[node] for node in dag.nodes], heuristics=(heuristic,) if heuristic else HEURISTICS
-    )
-    return tuple(dag.nodes[v] for v in found.order), found
 
 
 def treewidth(dag: Dag, *, effort: int = 50_000) -> tuple[int, int]:

@@ -207,6 +207,17 @@ def finest(measurements: Sequence[Measurement]) -> tuple[Measurement, ...]:
     return tuple(m for m in measurements if not m.ladder or m.scale == scales[m.ladder])
 
 
+def estimated_rows(measurements: Sequence[Measurement]) -> float:
+    """The number of rows, from the noisy totals of all tables, weighted by inverse variance; at least 1."""
+    shown = finest(measurements)
+    whole = [m for m in shown if m.sampling is None] or shown
+    # tables with joint noise have one total
+    used = list({m.together.group if m.together else index: m for index, m in enumerate(whole)}.values())
+    weights = np.array([1.0 / max(m.summed_variance(()), 1e-12) for m in used])
+    totals = np.array([float(m.values.sum()) / float(m.sampling.rate if m.sampling else 1) for m in used])
+    return max(1.0, float(np.sum(weights * totals) / np.sum(weights)))
+
+
 def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, proved: bool = False) -> float:
     """The epsilon (at this delta) of publishing all `measurements` together, rounded up.
 

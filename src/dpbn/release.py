@@ -33,7 +33,7 @@ LARGEST_PRIOR = 1e100  # sums of more would leave the range of floats
 
 
 class Allocation(dict[str, float]):
-    """Node -> the part of all tables that hold its family, in epsilon (Gaussian noise: rho); bars in a notebook."""
+    """Node -> the part of all tables that hold its family, in epsilon; bars in a notebook."""
 
     def _repr_html_(self) -> str:
         from dpbn.display import allocation_html

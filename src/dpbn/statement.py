@@ -11,6 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dpbn.formats import NOT_PRIVATE
+
 if TYPE_CHECKING:
     from dpbn.release import Release
 
@@ -26,10 +28,6 @@ _POLICIES = {
     "drop": "Records with a value outside the declared states were left out.",
     "catch_all": "Values outside the declared states were put into the state each variable declares for them.",
 }
-NOT_PRIVATE = (
-    "This file is NOT private. It was made without noise, or with noise from a seeded generator, "
-    "for experiments only. Do not publish it."
-)
 
 
 @dataclass(frozen=True, slots=True)

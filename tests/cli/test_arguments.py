@@ -90,6 +90,25 @@ def test_a_node_may_have_an_equals_sign_in_its_name(run, tmp_path):
     run("query", "x.json", "b", "-g", "BP=140=yes").refused("must be a node of the network, got 'BP'")
 
 
+def test_evidence_that_can_be_read_in_two_ways_is_read_as_the_state_that_there_is_or_refused(run, tmp_path):
+    states = {"A": ("B=x", "B=y", "n"), "A=B": ("x", "z")}
+    schema = dpbn.Schema(tuple(dpbn.Variable(name, its) for name, its in states.items()))
+    structure = dpbn.Structure(schema, dpbn.Dag(tuple(states), {"A=B": ("A",)}))
+    network = dpbn.BayesianNetwork(structure, {"A": [0.2, 0.3, 0.5], "A=B": [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]})
+    dpbn.write_network(network, tmp_path / "x.json")
+
+    def asked(target, *evidence):
+        return json.loads(run("query", "x.json", target, *evidence, "--json").out)["values"]
+
+    assert asked("A=B", "-g", "A=B=y") == pytest.approx([0.2, 0.8])
+    assert asked("A", "-g", "A=B=z") == pytest.approx([0.02 / 0.51, 0.24 / 0.51, 0.25 / 0.51])
+    for command, *options in (("query", "A"), ("map",), ("sample", "-n", 3, "-o", "rows.csv")):
+        run(command, "x.json", *options, "-g", "A=B=x").refused("'B=x' of 'A' or 'x' of 'A=B'", "tells them apart")
+    assert asked("A=B", "--soft", 'A= {"B=x": 1}') == pytest.approx([0.9, 0.1])
+    assert asked("A", "--soft", 'A=B={"x": 1}') == pytest.approx([0.18 / 0.49, 0.06 / 0.49, 0.25 / 0.49])
+    run("query", "x.json", "A", "-g", "A=B=w").refused("state of 'A' must be one of")
+
+
 @pytest.mark.parametrize("option", [("--networks", "asia"), ("--methods", "uniform"), ("--epsilons", "1")])
 def test_the_standing_comparison_has_a_grid_of_its_own(run, monkeypatch, option):
     monkeypatch.setattr("dpbn.evaluate.comparison.compare", None)

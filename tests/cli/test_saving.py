@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import dpbn
@@ -159,3 +160,19 @@ def test_a_table_without_records_is_told_before_the_charge_and_is_released_like_
     assert "no records" not in Path("r.json").read_text("utf-8")
     assert "no records" not in run("learn", f"one.{suffix}", "asia", "-e", 0.5, "-o", "s.json", *CHARGED).err
     run("learn", f"lost.{suffix}", "asia", "-e", 0.5, "-o", "t.json", "-y").refused("existing file")
+
+
+@pytest.mark.parametrize("unit", [(), ("--unit", "who")])
+def test_a_table_whose_records_are_all_dropped_is_told_like_one_without_any(run, asia, ward, unit, tmp_path):
+    frame = asia.sample(5, seed=0).astype(str).assign(who=range(5))
+    wrong = frame.assign(who=None) if unit else frame.assign(lung="?")
+    for name, table in (("all", wrong), ("most", pd.concat([wrong, frame.iloc[:1]]))):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    run("learn", "all.csv", "asia", "-e", 0.5, "-o", "r.json", *unit, *CHARGED).refused("5")
+    assert ward() == 1
+    made = run("learn", "all.csv", "asia", "-e", 0.5, "-o", "r.json", "--json", "--on-unknown", "drop", *unit, *CHARGED)
+    assert made.code == 0 and ward() == 0.5
+    assert "warning: the table has no records that count" in made.err and "no records" not in made.out
+    assert "no records" not in Path("r.json").read_text("utf-8")
+    other = run("learn", "most.csv", "asia", "-e", 0.5, "-o", "s.json", "--on-unknown", "drop", *unit, *CHARGED)
+    assert other.code == 0 and "no records" not in other.err

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbn.data import files, open_source
+from dpbn.data import units as bounds
 from dpbn.domain import Schema, Variable
 from dpbn.errors import DataError, InputError
 from dpbn.graph import Dag
@@ -204,6 +205,34 @@ def test_people_told_by_dictionaries_that_arrow_cannot_unify(kind):
     table = pa.table({"unit": pa.chunked_array(chunks), "x": ["a"] * rows, "y": [0.0] * rows})
     counts = open_source(table, STRUCTURE, unit="unit", on_unknown="drop").counts(SETS)
     assert counts["x",].tolist() == [len({*first, *second} - {None}), 0, 0]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.int64(), pa.string(), pa.large_string(), pa.float32(), pa.bool_(), pa.timestamp("us", "UTC"), pa.date32()],
+)
+def test_people_in_many_small_chunks_are_those_of_one_and_are_not_told_one_chunk_at_a_time(kind, monkeypatch):
+    dice = np.random.default_rng(0)
+    people = pa.array([None if one == 7 else int(one) for one in dice.integers(0, 300, 2000)])
+    people = people.cast(pa.int32()).cast(kind) if kind == pa.date32() else people.cast(kind)
+    chunks = pa.chunked_array([people.slice(start, 1) for start in range(0, 1000)] + [people.slice(1000)])
+    asked = []
+    monkeypatch.setattr(
+        bounds, "_factorized", lambda values, known=bounds._factorized: asked.append(0) or known(values)
+    )
+    at_once, in_pieces = bounds.UnitBound("who", 2).keep(people, 2000), bounds.UnitBound("who", 2).keep(chunks, 2000)
+    np.testing.assert_array_equal(at_once[0], in_pieces[0])
+    assert at_once[1] == in_pieces[1] > 0
+    assert len(asked) == 2
+
+
+def test_a_large_chunk_of_people_stays_by_itself(monkeypatch):
+    monkeypatch.setattr(bounds, "_PIECE", 40)
+    chunks = pa.chunked_array([[1, 1], [1], [2, 2, 2, 2, 2, 2], [], [1, 2], [3, 3, 3]])
+    assert [len(piece) for piece in bounds._pieces(chunks)] == [3, 6, 5]
+    assert list(bounds._pieces(pa.chunked_array([], pa.int64()))) == []
+    kept, _ = bounds.UnitBound("who", 2).keep(chunks, len(chunks))
+    assert kept.astype(int).tolist() == [1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0]
 
 
 def test_people_told_by_days_are_told_alike_in_every_chunk():

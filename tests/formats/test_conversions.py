@@ -110,13 +110,18 @@ def test_pyagrum_and_pgmpy_read_what_is_written(tmp_path):
     """Axes could be wrong both ways and cancel out: another program's answer cannot."""
     gum = pytest.importorskip("pyagrum")
     readwrite = pytest.importorskip("pgmpy.readwrite")
-    network = dpbn.load_network("alarm")
-    for extension in ("bif", "net"):
-        dpbn.write_network(network, tmp_path / f"alarm.{extension}")
+    true = dpbn.load_network("alarm")
+    release = dpbn.learn(true.sample(200, seed=0), true, 1.0, method="uniform", noise=dpbn.InsecureNoise(1))
+    network = release.network
+    for extension in ("bif", "net", "bifxml"):
+        dpbn.write_network(release, tmp_path / f"alarm.{extension}")  # with a note that it is not private
         theirs = pyagrum_model.from_pyagrum(gum.loadBN(str(tmp_path / f"alarm.{extension}")))
         for node in network.nodes:
             assert aligned(theirs, network, node) == pytest.approx(network.cpt(node), abs=1e-6), (extension, node)
-    dpbn.write_network(network, tmp_path / "alarm.xmlbif")
+        if extension == "bifxml":
+            gum.saveBN(gum.loadBN(str(tmp_path / "alarm.bifxml")), str(tmp_path / "again.bifxml"))
+            assert dpbn.load_structure(tmp_path / "again.bifxml").schema == network.structure.schema
+    dpbn.write_network(release, tmp_path / "alarm.xmlbif")
     model = readwrite.XMLBIFReader(str(tmp_path / "alarm.xmlbif")).get_model()
     theirs = pgmpy_model.from_pgmpy(model)
     for node in network.nodes:

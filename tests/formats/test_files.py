@@ -9,7 +9,7 @@ import dpbn
 from dpbn.errors import FormatError, InputError, TooLargeError
 from dpbn.formats import bif
 
-EXTENSIONS = ("bif", "xmlbif", "xml", "net", "json", "bif.gz", "JSON", "net.gz")
+EXTENSIONS = ("bif", "xmlbif", "xml", "bifxml", "net", "json", "bif.gz", "JSON", "net.gz")
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)
@@ -20,6 +20,17 @@ def test_written_and_loaded_by_extension(tmp_path, extension):
     assert dpbn.load_network(str(path)) == network
     assert dpbn.load_structure(path) == network.structure
     assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("extension", ["bif", "xmlbif", "bifxml", "net", "json"])
+def test_what_is_not_private_says_so_in_every_format_and_is_read_like_all_else(tmp_path, extension):
+    asia, path = dpbn.load_network("asia"), tmp_path / f"asia.{extension}"
+    rows = asia.sample(20, seed=0)
+    for noise, marked in ((dpbn.InsecureNoise(1), True), (None, False)):
+        release = dpbn.learn(rows, asia, 1.0, method="uniform", noise=noise)
+        dpbn.write_network(release, path)
+        assert ("This file is NOT private." in path.read_text("utf-8")) is marked
+        assert dpbn.load_network(path) == release.network
 
 
 def test_the_error_names_file_line_and_column(tmp_path):

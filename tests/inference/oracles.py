@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable
+from dpbn.inference import BatchInference
 
 
 def random_network(seed: int, nodes: int, zeros: float = 0.0, max_size: int = 3, density: float = 0.4):
@@ -77,3 +78,9 @@ def networks(max_nodes: int = 7):
         zeros=st.sampled_from([0.0, 0.0, 0.4]),
         density=st.sampled_from([0.2, 0.5, 0.9]),
     )
+
+
+def stacked(networks):
+    """A batch of networks that share one structure."""
+    structure = networks[0].structure
+    return BatchInference(structure, {n: np.stack([network.cpt(n) for network in networks]) for n in structure.nodes})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import dpbn
 from dpbn.elimination import HEURISTICS, _Greedy, bits, eliminate, exact_treewidth, treewidth_bounds
 from dpbn.errors import InputError, StructureError
-from dpbn.graph import elimination, treewidth
+from dpbn.graph import treewidth
 from dpbn.inference import error_bounds
 
 
@@ -87,15 +87,6 @@ def test_known_treewidths():
     assert exact_treewidth(petersen, effort=1) in (None, 4)
     for name, width in (("asia", 2), ("sachs", 3), ("child", 3), ("alarm", 4)):
         assert treewidth(dpbn.load_network(name).structure.dag) == (width, width)
-
-
-def test_orders_by_name():
-    network = dpbn.load_network("asia")
-    sizes = {n: len(network.states(n)) for n in network.nodes}
-    order, found = elimination(network.structure.dag, sizes)
-    assert sorted(order) == sorted(network.nodes) and found.width == 2
-    with pytest.raises(StructureError, match="'best'"):
-        elimination(network.structure.dag, sizes, "best")
 
 
 def test_bounds_of_the_paper_by_hand():

@@ -10,7 +10,7 @@ import dpbn
 from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable
 from dpbn.errors import QueryError
 from dpbn.inference.derivatives import joint_derivatives, query_derivatives
-from dpbn.inference.networks import stacked
+from tests.inference.oracles import stacked
 
 STRATEGIES = ("auto", "elimination", "junction-tree")
 

@@ -18,7 +18,7 @@ from dpbn.errors import DpbnError, FormatError, PrivacyError
 from dpbn.graph import Dag
 from dpbn.learners.optimized import allocation
 from dpbn.measure import Curator
-from dpbn.measurement import Joint, Measurement, Request, Sampling, Together, total_loss
+from dpbn.measurement import Joint, Measurement, Request, Sampling, Together, estimated_rows, total_loss
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy import blocks, joint
 from dpbn.privacy import opendp_bridge as bridge
@@ -29,7 +29,7 @@ from dpbn.release import Release, from_dict, load_release, to_dict
 from dpbn.statement import privacy_statement
 from dpbn.support import row_support
 from dpbn.uncertainty.replicates import replicate
-from dpbn.uncertainty.simulate import estimated_rows, simulated_noise
+from dpbn.uncertainty.simulate import simulated_noise
 
 ALARM = 1e-8
 SHAPES = [(2, 2), (2, 3), (1, 3), (2, 2, 2), (3, 1, 2), (4, 2)]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dpbn
-from dpbn.measurement import Measurement, Sampling, Together, variance_apart
+from dpbn.measurement import Measurement, Sampling, Together, estimated_rows, variance_apart
 from dpbn.sampling import sample_codes
-from dpbn.uncertainty.simulate import _evened, estimated_rows, simulated, simulated_noise
+from dpbn.uncertainty.simulate import _evened, simulated, simulated_noise
 
 TENTH = Sampling(Fraction(1, 10), "1")
 PAIR = Together("1", (("a",), ("b",)), (2, 3))

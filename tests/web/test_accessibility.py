@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +49,38 @@ def test_report(browser: Any, alarm: Release, tmp_path: Path, scheme: str) -> No
     page.evaluate("document.body.append(document.createElement('button'))")
     assert [complaint.split(" ")[0] for complaint in _complaints(page)] == ["button-name"]  # it would have said so
     page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_graph_of_the_report_stands_out_in_both_schemes(
+    browser: Any, alarm: Release, tmp_path: Path, scheme: str
+) -> None:
+    public = replace(alarm, public_nodes=("HISTORY",))
+    write_report(public, tmp_path / "report.html", intervals=False)
+    page = browser.new_page(color_scheme=scheme)
+    page.goto((tmp_path / "report.html").as_uri())
+    found = page.evaluate(
+        """() => [...document.querySelectorAll('.figure g')].flatMap(node => {
+            const [box, track, share] = node.querySelectorAll('rect'), paper = getComputedStyle(box).fill
+            const marks = [getComputedStyle(box).stroke, ...(share ? [getComputedStyle(share).fill] : [])]
+            return [...marks, ...[...node.querySelectorAll('text')].map(text => getComputedStyle(text).fill)]
+                .map(colour => [colour, paper])
+        })"""
+    )
+    assert len({colour for colour, _ in found}) > 4
+    assert {_luminance(paper) > 0.5 for _, paper in found} == {scheme == "light"}
+    assert [pair for pair in found if _contrast(*pair) < 3] == []
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.close()
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)

@@ -186,7 +186,7 @@ def test_answers_that_lean_on_weak_rows_are_marked(visit: Visit, alarm: Release,
     page = visit(f"{alarm_address}/{WITHOUT_BARS}")
     _settled(page, lambda: _state(page, "INTUBATION ONESIDED").click())  # 3 in 100 records
     evidence = {"INTUBATION": "ONESIDED"}
-    expected = {node: its for node, its in leanings(Inference(alarm), alarm, evidence).items() if its.share >= 0.1}
+    expected = {node: its for node, its in leanings(Inference(alarm), evidence).items() if its.share >= 0.1}
     assert 0 < len(expected) < 36
     _until(page, f"document.querySelectorAll('#graph .leans').length === {len(expected)}")
     assert f"{len(expected)} of 37 answers lean on few records" in page.locator("#live").text_content()
@@ -210,7 +210,7 @@ def test_answers_that_lean_on_weak_rows_are_marked(visit: Visit, alarm: Release,
         str(expected[node].rows[0]).split("|")[0].strip() in page.locator("#node-detail .doubt.marked").text_content()
     )
     _settled(page, lambda: page.locator("#retract-all").click())
-    calm = sum(its.share >= 0.1 for its in leanings(Inference(alarm), alarm, {}).values())
+    calm = sum(its.share >= 0.1 for its in leanings(Inference(alarm), {}).values())
     _until(page, f"document.querySelectorAll('#graph .leans').length === {calm}")
 
 

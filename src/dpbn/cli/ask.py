@@ -59,8 +59,9 @@ def query(
     from dpbn.inference import Inference
 
     _check_level(interval)
-    ask = Inference(open_model(model, targets))
-    evidence = parse_given(given, soft, ask.nodes)
+    opened = open_model(model, targets)
+    ask = Inference(opened)
+    evidence = parse_given(given, soft, network_of(opened))
     if only_plan:
         _show_plan(ask.plan(list(targets), evidence), as_json)
         return
@@ -146,7 +147,7 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
 
     opened = open_model(model, targets)
     ask = Inference(opened)
-    evidence = parse_given(given, soft, ask.nodes)
+    evidence = parse_given(given, soft, network_of(opened))
     with working("searching"):
         assignment, probability = ask.map(list(targets), evidence) if targets else ask.mpe(evidence)
         stability = ask.stability(assignment, evidence) if getattr(opened, "measurements", ()) else None

@@ -56,7 +56,7 @@ def sample(
 
     check_output(output, model, overwrite=overwrite)
     network = network_of(open_model(model))
-    evidence = parse_given(given, soft, network.nodes)
+    evidence = parse_given(given, soft, network)
     with working("drawing"):
         frame = Inference(network).sample(rows, evidence, seed=seed) if evidence else network.sample(rows, seed)
         write_table(frame, output)
@@ -79,7 +79,7 @@ def convert(source: str, output: str, overwrite: bool, as_json: bool) -> None:
 
     check_output(output, source, overwrite=overwrite)
     with working("converting"):
-        write_network(network_of(open_model(source)), output)
+        write_network(open_model(source), output)
     tell_written(output, as_json)
 
 
@@ -178,7 +178,8 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
 
 def _print_statement(release: Release) -> None:
     """The guarantee as text for the terminal; `release.statement` is Markdown."""
-    from dpbn.statement import NOT_PRIVATE, points, visible
+    from dpbn.formats import NOT_PRIVATE
+    from dpbn.statement import points, visible
 
     click.echo("Privacy statement\n")
     if not release.private:

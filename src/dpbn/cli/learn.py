@@ -108,7 +108,7 @@ def learn(
     if insecure_seed is not None or method == "exact":
         click.echo("warning: this will NOT be private; do not publish it", err=True)
     else:
-        _warn_if_empty(data)
+        _warn_if_empty(data, public, unit, choices["on_unknown"])
         if not yes:
             _ask(public, epsilon, delta, unit, contributions, book, dataset)
     with working("preparing") as move:
@@ -233,14 +233,16 @@ def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:
     return Ledger(path)
 
 
-def _warn_if_empty(data: str) -> None:
+def _warn_if_empty(data: str, public: Structure, unit: str | None, on_unknown: str) -> None:
     """A word to the custodian before anything is spent; no refusal, which would tell others of the table."""
     from dpbn.data import has_records
     from dpbn.errors import DpbnError
 
     with suppress(DpbnError):  # a table that cannot be read is refused where it is read
-        if not has_records(data):
-            click.echo("warning: the table has no records: its release is noise, and costs as much as any", err=True)
+        if not has_records(data, public, unit, on_unknown):
+            click.echo(
+                "warning: the table has no records that count: its release is noise, and costs as much as any", err=True
+            )
 
 
 def _ask(

@@ -154,13 +154,12 @@ def working(message: str) -> Iterator[Working]:
         progress.stop()
 
 
-def parse_given(given: Iterable[str], soft: Iterable[str], nodes: Sequence[str]) -> dict[str, Any]:
+def parse_given(given: Iterable[str], soft: Iterable[str], network: BayesianNetwork) -> dict[str, Any]:
     """("BP=LOW",) -> {"BP": "LOW"}; both may themselves contain '='. Soft evidence adds {"BP": {"LOW": 0.8}}."""
     evidence: dict[str, Any] = {}
     for option, items in (("--given", given), ("--soft", soft)):
         for item in items:
-            named = next((node for node in nodes if item.startswith(f"{node}=")), item.partition("=")[0])
-            node, state = named, item[len(named) + 1 :]
+            node, state = _read(option, item, network)
             if not node or not state:
                 raise click.UsageError(
                     f"{option} must be NODE={'STATE' if option == '--given' else 'JSON'}, got {item!r}"
@@ -169,6 +168,25 @@ def parse_given(given: Iterable[str], soft: Iterable[str], nodes: Sequence[str])
                 raise click.UsageError(f"evidence must name a node once, got {node!r} twice")
             evidence[node] = state if option == "--given" else _likelihoods(node, state)
     return evidence
+
+
+def _read(option: str, item: str, network: BayesianNetwork) -> tuple[str, str]:
+    """Node and state of 'BP=LOW'. Where nodes are called A and A=B, the one that has such a state."""
+    from dpbn.errors import QueryError
+
+    def fits(node: str, state: str) -> bool:
+        return state.lstrip().startswith("{") if option == "--soft" else state in network.states(node)
+
+    found = [(node, item[len(node) + 1 :]) for node in network.nodes if item.startswith(f"{node}=")]
+    fitting = [reading for reading in found if fits(*reading)]
+    if len(fitting) > 1:
+        readings = " or ".join(f"{state!r} of {node!r}" for node, state in fitting)
+        raise QueryError(
+            f"{option} must name one node and state, got {item!r}, which is {readings}: "
+            "--soft 'NODE={\"STATE\": 1}' tells them apart"
+        )
+    name, _, rest = item.partition("=")
+    return (*fitting, *found, (name, rest))[0]
 
 
 def _likelihoods(node: str, text: str) -> dict[str, float]:

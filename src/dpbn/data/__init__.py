@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from dpbn.data.packing import MAX_TABLE_CELLS, MAX_TOTAL_CELLS, check_sizes
-from dpbn.data.rows import Progress, Reader, Reading, RowSource
+from dpbn.data.rows import Progress, Reader, Reading, RowSource, known_codes
 from dpbn.data.sealed import sealed
 from dpbn.errors import InputError
 from dpbn.matching import matchings
@@ -49,10 +49,14 @@ def open_source(
 
 
 @sealed
-def has_records(path: str) -> bool:
-    """Whether any record stands in these files. Exact: for the custodian only."""
-    reader = _reader(path, None)
-    return any(block.rows for block in reader.blocks(reader.columns[:1]))
+def has_records(path: str, structure: Structure, unit: str | None, on_unknown: str) -> bool:
+    """Whether any record in these files counts, read up to the first that does. Exact: for the custodian only."""
+    reader = _reader(path, unit)
+    if on_unknown != "drop":  # all count, or the table is refused where it is counted
+        return any(block.rows for block in reader.blocks(reader.columns[:1]))
+    reading = Reading(structure.schema, matchings(structure.schema, on_unknown), on_unknown, unit)
+    reading.check_columns(reader.columns)
+    return any(codes.shape[1] for codes in known_codes(reader, reading))
 
 
 def _told(progress: Progress) -> Progress:

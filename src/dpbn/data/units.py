@@ -8,6 +8,7 @@ column that mixes text with other kinds is refused, since 1 and "1" would count 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
@@ -20,6 +21,7 @@ from dpbn.data.encode import Written, is_text, plain_type
 from dpbn.errors import DataError
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_PIECE = 1 << 20  # bytes
 
 
 class UnitBound:
@@ -32,8 +34,8 @@ class UnitBound:
 
     def keep(self, values: Any, rows: int) -> tuple[NDArray[np.bool_], int]:
         """Which of the next records to keep, and how many have no unit (those are not kept)."""
-        if isinstance(values, pa.ChunkedArray):  # one by one: whether their dictionaries fit into one follows everybody
-            found = [self.keep(chunk, len(chunk)) for chunk in values.chunks]
+        if isinstance(values, pa.ChunkedArray):
+            found = [self.keep(piece, len(piece)) for piece in _pieces(values)]
             return np.concatenate([np.zeros(0, dtype=np.bool_), *(kept for kept, _ in found)]), sum(n for _, n in found)
         numbers, ids = _factorized(values)
         self._kinds.update(next((kind for kind in (str, bytes) if isinstance(unit, kind)), object) for unit in ids)
@@ -52,6 +54,23 @@ class UnitBound:
         totals = np.bincount(numbers[present], minlength=len(ids))
         self._seen.update((unit, int(before + now)) for unit, before, now in zip(ids, earlier, totals, strict=True))
         return kept, int(rows - present.sum())
+
+
+def _pieces(values: pa.ChunkedArray) -> Iterator[pa.Array]:
+    """The chunks, small ones of a plain type put together, since each takes time of its own.
+
+    Dictionaries stay apart: whether those of several chunks fit into one follows everybody.
+    """
+    pieces: list[list[pa.Array]] = []
+    kind, size = values.type, 0
+    plain = any(of(kind) for of in (pa.types.is_primitive, pa.types.is_string, pa.types.is_large_string))
+    for chunk in values.chunks:
+        size += chunk.nbytes
+        if not pieces or not plain or size > _PIECE:
+            pieces.append([])
+            size = chunk.nbytes
+        pieces[-1].append(chunk)
+    return (piece[0] if len(piece) == 1 else pa.concat_arrays(piece) for piece in pieces)
 
 
 def _factorized(values: Any) -> tuple[NDArray[np.int64], list[Any]]:

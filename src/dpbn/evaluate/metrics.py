@@ -8,7 +8,7 @@ Theta and Theta~ are the true and the learned CPT of a node; axes are parents in
 | `weighted`   | the same, rows weighted by the true P(parents)                                           |
 | `row_kl`     | per CPD row KL(Theta || Theta~ mixed with the uniform); means as in `row`                |
 | `joint_kl`   | KL(true joint || learned joint), learned CPTs mixed with the uniform: a sum over families|
-| `query`      | mean over queries of sum |P - P~|                                                        |
+| `query_error`| sum |P - P~| of the answers to one query                                                 |
 
 Learned CPTs are mixed with `MIXTURE` of the uniform before any logarithm, so that a zero where the
 truth is positive costs much but not infinity.
@@ -16,24 +16,18 @@ truth is positive costs much but not infinity.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError
+from dpbn.inference import Inference
 from dpbn.network import BayesianNetwork
 from dpbn.workload import Query
 
 MIXTURE = 1e-4
 Array = NDArray[np.float64]
-
-
-class Answers(Protocol):
-    """What answers queries: `dpbn.Inference`."""
-
-    def query(self, variables: Sequence[str], evidence: Mapping[str, str] | None = None) -> Any: ...
 
 
 def _same_structure(truth: BayesianNetwork, learned: BayesianNetwork) -> None:
@@ -73,7 +67,7 @@ def weighted(truth: BayesianNetwork, learned: BayesianNetwork, parents: Mapping[
 
 
 def row_kl(truth: BayesianNetwork, learned: BayesianNetwork) -> float:
-    return float(np.mean([rows.mean() for rows in divergences(truth, learned, MIXTURE).values()]))
+    return float(np.mean([rows.mean() for rows in divergences(truth, learned).values()]))
 
 
 def joint_kl(
@@ -83,12 +77,7 @@ def joint_kl(
     return float(sum((rows * parents[node]).sum() for node, rows in divergences(truth, learned, mixture).items()))
 
 
-def query(truth: Answers, learned: Answers, queries: Sequence[Query]) -> float:
-    """Mean over `queries` of the L1 distance between the true and the learned answer."""
-    return float(np.mean([query_error(truth, learned, question) for question in queries]))
-
-
-def query_error(truth: Answers, learned: Answers, question: Query) -> float:
+def query_error(truth: Inference, learned: Inference, question: Query) -> float:
     variables, evidence = list(question.variables), dict(question.evidence)
     difference = truth.query(variables, evidence).values - learned.query(variables, evidence).values
     return float(np.abs(difference).sum())

@@ -6,6 +6,7 @@ import os
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from dpbn.domain import Schema
 from dpbn.errors import FormatError, InputError, StructureError, did_you_mean
@@ -18,9 +19,16 @@ BY_EXTENSION: dict[str, ModuleType] = {
     ".bif": bif,
     ".xmlbif": xmlbif,
     ".xml": xmlbif,
+    ".bifxml": xmlbif,  # pyAgrum's
     ".net": net,
     ".json": project_json,
 }
+
+
+NOT_PRIVATE = (
+    "This file is NOT private. It was made without noise, or with noise from a seeded generator, "
+    "for experiments only. Do not publish it."
+)
 
 
 def load_network(source: str | Path) -> BayesianNetwork:
@@ -56,18 +64,23 @@ def load_structure(source: str | Path | Structure | BayesianNetwork, schema: Sch
     return structure
 
 
-def write_network(network: BayesianNetwork, path: str | Path) -> None:
-    """Write a network in the format its extension names: a whole file or none, and never in place of a release."""
+def write_network(network: Any, path: str | Path) -> None:
+    """Write a network, or that of a release, as the extension says: a whole file or none, and never over a release.
+
+    The network of a release that is not private is written with a note that says so.
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"the place of a network must be a path, got {type(path).__name__}: the network comes first")
     target = Path(path)
     writer = _by_extension(target)
+    note = NOT_PRIVATE if getattr(network, "private", True) is False else ""
+    plain = {"doctype": False} if _extension(target) == ".bifxml" else {}  # pyAgrum cannot read one
     network = network if isinstance(network, BayesianNetwork) else getattr(network, "network", network)  # of a release
     if not isinstance(network, BayesianNetwork):
         raise InputError(f"a network to write must be a BayesianNetwork or a release, got {type(network).__name__}")
     check_replaceable(target)
     try:
-        files.write_text(target, writer.write(network))
+        files.write_text(target, writer.write(network, note, **plain))
     except FormatError as error:
         raise _located(error, path) from None
 

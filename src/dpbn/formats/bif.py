@@ -242,9 +242,9 @@ def _explain_label(
             scanner.fail(f"a row of {block.child!r} must name a state of {parent!r} {states}, got {name!r}", position)
 
 
-def write(network: BayesianNetwork) -> str:
-    """BIF text that reads back to an equal network."""
-    parts = ["network unknown {\n}\n"]
+def write(network: BayesianNetwork, note: str = "") -> str:
+    """BIF text that reads back to an equal network, after a comment of one line."""
+    parts = [f"// {note}\n" if note else "", "network unknown {\n}\n"]
     written = {node: bare_or_quoted(node) for node in network.nodes}
     states = {node: [bare_or_quoted(state) for state in network.states(node)] for node in network.nodes}
     for node in network.nodes:

@@ -186,10 +186,10 @@ def _check_parentheses(scanner: Scanner, structure: Structure, block: _Block) ->
         )
 
 
-def write(network: BayesianNetwork) -> str:
-    """NET text that reads back to an equal network."""
+def write(network: BayesianNetwork, note: str = "") -> str:
+    """NET text that reads back to an equal network, after a comment of one line."""
     identifiers = _identifiers(network.nodes)
-    parts = ["net\n{\n}\n"]
+    parts = [f"% {note}\n" if note else "", "net\n{\n}\n"]
     for node in network.nodes:
         states = " ".join(quoted(state) for state in network.states(node))
         name = f"  {NAME_FIELD} = {quoted(node)};\n" if identifiers[node] != node else ""

@@ -5,7 +5,7 @@
                     optional "cut_points": [...], "column": ..., "catch_all": ...}, ...],
      "cpts": {name: nested lists, parents in order, child last}}
 
-Other keys at the top are left alone, so that a document may carry more than a network.
+Other keys at the top are left alone, so that a document may carry more than a network (a "note", say).
 """
 
 from __future__ import annotations
@@ -157,6 +157,7 @@ def read_structure(text: str) -> Structure:
     return structure_from_dict(_decoded(text))
 
 
-def write(network: BayesianNetwork) -> str:
+def write(network: BayesianNetwork, note: str = "") -> str:
     """JSON text that reads back to an equal network."""
-    return json.dumps(network_to_dict(network), ensure_ascii=False) + "\n"
+    head: dict[str, Any] = {"format": FORMAT, "version": VERSION} | ({"note": note} if note else {})
+    return json.dumps(head | network_to_dict(network), ensure_ascii=False) + "\n"

@@ -29,8 +29,8 @@ _CHILDREN: dict[str, frozenset[str]] = {
     "DEFINITION": frozenset({"FOR", "GIVEN", "TABLE", "PROPERTY"}),
 }
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-_HEADER = """<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE BIF [
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_DOCTYPE = """<!DOCTYPE BIF [
   <!ELEMENT BIF (NETWORK)*>
   <!ATTLIST BIF VERSION CDATA #REQUIRED>
   <!ELEMENT NETWORK (NAME, (PROPERTY | VARIABLE | DEFINITION)*)>
@@ -44,9 +44,6 @@ _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
   <!ELEMENT TABLE (#PCDATA)>
   <!ELEMENT PROPERTY (#PCDATA)>
 ]>
-<BIF VERSION="0.3">
-<NETWORK>
-<NAME>unknown</NAME>
 """
 
 
@@ -184,9 +181,10 @@ def _parse(text: str) -> tuple[Structure, dict[str, _Entry]]:
     return assembled(variables, parents), definitions
 
 
-def write(network: BayesianNetwork) -> str:
+def write(network: BayesianNetwork, note: str = "", doctype: bool = True) -> str:
     """XMLBIF text that reads back to an equal network, or a FormatError for a label that XML cannot hold."""
-    parts = [_HEADER]
+    parts = [_DECLARATION, _DOCTYPE if doctype else "", f"<!-- {note} -->\n" if note else ""]
+    parts.append('<BIF VERSION="0.3">\n<NETWORK>\n<NAME>unknown</NAME>\n')
     for node in network.nodes:
         outcomes = "".join(f"  {_element('OUTCOME', state)}\n" for state in network.states(node))
         parts.append(f'<VARIABLE TYPE="nature">\n  {_element("NAME", node)}\n{outcomes}</VARIABLE>\n')

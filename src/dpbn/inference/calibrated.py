@@ -66,12 +66,10 @@ def clique_potentials(model: Model, tree: JunctionTree) -> list[Array]:
             found = tree.holding(mask)
             assert found is not None
             clique = found
-        inside = set(scope)
-        wanted = tuple(v for v in tree.cliques[clique] if v in inside)
+        wanted = _within(tree.cliques[clique], scope)
         view = arrange(cpt, scope, wanted, model.sizes)
         projection = Projection(tree.cliques[clique], wanted, model.sizes)
-        flat = projection.multiply(tables[clique].reshape(-1), np.ascontiguousarray(view).reshape(-1))
-        tables[clique] = flat
+        tables[clique] = projection.multiply(tables[clique].reshape(-1), np.ascontiguousarray(view).reshape(-1))
     return [table.reshape(-1) for table in tables]
 
 

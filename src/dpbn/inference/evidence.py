@@ -57,9 +57,8 @@ class Vocabulary:
             hint = did_you_mean(name, self.nodes)
             raise QueryError(f"a variable must be a node of the network, got {name!r}{hint}") from None
 
-    def targets(self, targets: Any, evidence: Iterable[int]) -> tuple[int, ...]:
+    def targets(self, names: Sequence[Any], evidence: Iterable[int]) -> tuple[int, ...]:
         """Distinct, known and not observed."""
-        names = [targets] if isinstance(targets, str) else list(targets)
         if not names:
             raise QueryError("targets must name at least one node, got none")
         found = tuple(self.position(name) for name in names)
@@ -116,10 +115,6 @@ class Vocabulary:
         if not np.all(np.isfinite(vector) & (vector >= 0)):
             raise QueryError(f"soft evidence on {name!r} must be finite and >= 0, got {vector.tolist()}")
         return vector
-
-    def assignment(self, codes: Mapping[int, int]) -> dict[str, str]:
-        """Labels of `codes`, in node order."""
-        return {self.nodes[v]: self.states[v][codes[v]] for v in sorted(codes)}
 
 
 def _number(name: str, value: Any) -> float:

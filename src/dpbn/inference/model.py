@@ -14,7 +14,7 @@ from dpbn.network import BayesianNetwork, Structure
 class Model:
     """Families as scopes (parents in order, child last) and CPTs by number."""
 
-    __slots__ = ("cells", "children", "cpts", "parents", "scopes", "sizes", "structure", "vocabulary", "zeros")
+    __slots__ = ("children", "cpts", "parents", "scopes", "sizes", "structure", "vocabulary", "zeros")
 
     def __init__(self, structure: Structure, cpts: Iterable[Array] = ()):
         vocabulary = Vocabulary(structure)

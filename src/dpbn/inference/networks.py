@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import ImpossibleEvidenceError, QueryError, StructureError
+from dpbn.errors import ImpossibleEvidenceError, StructureError
 from dpbn.inference.contraction import BATCH, Array, Scope
 from dpbn.inference.evidence import Evidence, Findings
 from dpbn.inference.model import Model, listed, remaining
@@ -83,16 +83,14 @@ class BatchInference:
     def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
         """P(node | evidence) of every node in every network: {node: (batch, states)}."""
         findings = self._words.findings(evidence)
-        plan, program, chunk, width = self._programs((), *findings.pattern, "all")
+        plan, program, chunk = self._programs((), *findings.pattern, "all")
         sizes = self._model.sizes
         found = [np.zeros((sizes[v], self.batch)) for v in range(len(sizes))]
         for start in range(0, self.batch, chunk):
-            where = self._networks(start, width)
-            tables = self._inputs(plan, program, findings, where)
-            trace = program.forward(tables)
+            trace = program.forward(self._inputs(plan, program, findings, self._networks(start, chunk)))
             keep = min(chunk, self.batch - start)
             self._check(program.value(trace)[0][:keep], start)
-            families = program.marginals(trace, np.ones(width), (BATCH,))
+            families = program.marginals(trace, np.ones(chunk), (BATCH,))
             for v, family in enumerate(families[: len(sizes)]):
                 if v in findings.hard:
                     continue
@@ -104,7 +102,7 @@ class BatchInference:
 
     def _compile(
         self, targets: Scope, hard: frozenset[int], soft: frozenset[int], kind: str
-    ) -> tuple[Plan, Program, int, int]:
+    ) -> tuple[Plan, Program, int]:
         model = self._model
         if kind == "all":
             relevant = list(range(len(model.sizes)))
@@ -118,7 +116,7 @@ class BatchInference:
         scopes += [(v,) for v in sorted(soft)]
         chunk = max(1, min(self.batch, CHUNK_CELLS // max(plan.largest, 1)))
         program = Program(scopes, plan.order, (*targets, BATCH), [*model.sizes, chunk])
-        return plan, program, chunk, chunk
+        return plan, program, chunk
 
     def _networks(self, start: int, width: int) -> slice | NDArray[np.int64]:
         """A chunk of networks; the last one repeats its last network to keep its width."""
@@ -141,14 +139,14 @@ class BatchInference:
         return tables + [findings.soft[v] for v in sorted(findings.soft)]
 
     def _run(self, targets: Scope, findings: Findings) -> tuple[Array, Array]:
-        plan, program, chunk, width = self._programs(targets, *findings.pattern, "joint")
+        plan, program, chunk = self._programs(targets, *findings.pattern, "joint")
         found = np.zeros((*(self._model.sizes[v] for v in targets), self.batch))
         scales = np.zeros(self.batch)
         for start in range(0, self.batch, chunk):
-            value, scale = program.run(self._inputs(plan, program, findings, self._networks(start, width)))
+            value, scale = program.run(self._inputs(plan, program, findings, self._networks(start, chunk)))
             keep = min(chunk, self.batch - start)
             found[..., start : start + keep] = value[..., :keep]
-            scales[start : start + keep] = np.broadcast_to(scale, (width,))[:keep]
+            scales[start : start + keep] = np.broadcast_to(scale, (chunk,))[:keep]
         return found, scales
 
     def _check(self, totals: Array, start: int = 0) -> None:
@@ -157,15 +155,3 @@ class BatchInference:
             raise ImpossibleEvidenceError(
                 f"evidence must have positive probability in every network, got 0 in network {start + int(wrong[0])}"
             )
-
-
-def stacked(networks: Iterable[Any]) -> BatchInference:
-    """A batch from networks that share one structure."""
-    chosen = list(networks)
-    if not chosen:
-        raise QueryError("a batch must hold at least one network, got none")
-    structure = chosen[0].structure
-    for network in chosen[1:]:
-        if network.structure != structure:
-            raise QueryError("networks of a batch must share one structure, got different ones")
-    return BatchInference(structure, {n: np.stack([network.cpt(n) for network in chosen]) for n in structure.nodes})

@@ -125,7 +125,7 @@ class Inference:
             return []
         from dpbn.uncertainty.leaning import weak_rows_behind
 
-        return weak_rows_behind(self, self.source, names, evidence)
+        return weak_rows_behind(self, names, evidence)
 
     def stability(self, assignment: Mapping[str, str], evidence: Evidence | None = None) -> float:
         """Share of plausible networks in which `assignment` (an answer of mpe or map) is still the best."""

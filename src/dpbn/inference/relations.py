@@ -14,11 +14,7 @@ class Relations:
 
     def __init__(self, model: Model):
         self.roots = root_ancestors(model)
-        position = model.vocabulary.positions
-        self.doubtful = [False] * len(self.roots)  # a zero in a CPT above (or its own): a state may be impossible
-        for name in model.structure.dag.order:
-            v = position[name]
-            self.doubtful[v] = v in model.zeros or any(self.doubtful[parent] for parent in model.parents[v])
+        self.zeros = model.zeros
 
     def split(self, targets: Scope, findings: Findings) -> tuple[Findings, list[list[int]]]:
         """The findings tied to the targets, and the other variables found, in groups independent of each other."""
@@ -32,8 +28,8 @@ class Relations:
         return only(findings, mine), others
 
     def surely_possible(self, findings: Findings) -> bool:
-        """No zero stands in any CPT the probability of these findings depends on."""
-        return not any(self.doubtful[v] for v in findings.hard) and all(s.all() for s in findings.soft.values())
+        """No finding rules out a state, and no CPT of what was found does: whatever is above, the rest can follow."""
+        return self.zeros.isdisjoint(findings.hard) and all(s.all() for s in findings.soft.values())
 
     def _tied(self, start: Scope, candidates: Sequence[int]) -> tuple[list[int], list[int]]:
         roots = self.roots

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.learners.agreement import agreed
-from dpbn.learners.consistency import Member, Overlap, least_squares, member, overlaps, precisions
+from dpbn.learners.consistency import Overlap, least_squares, member, overlaps, precisions
 from dpbn.learners.refinement import (
     CELL_LIMIT,
     STEPS,
@@ -325,7 +325,7 @@ def _give_back(
         difference = linear[table] - shrunk[table]
         corrected = shrunk[table]
         for subset in _small_subsets(names):
-            seen: Member = member(schema, plan.tables, table, subset)
+            seen = member(schema, plan.tables, table, subset)
             cells = schema.cells(subset)
             if subset not in excess:
                 component = _centred(seen.margin(difference))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Learned:
-    """CPTs by node; `allocation[node]` is the loss of all measured tables that contain its family.
+    """CPTs by node; `allocation[node]` is the part of all measured tables that contain its family in epsilon.
 
     `details` holds further public facts about the run (stages, weights, tables), ready for JSON.
     """

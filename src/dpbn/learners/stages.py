@@ -18,12 +18,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.learners.estimate import SMALLEST_VARIANCE, estimate, family_homes, family_margin, layout
+from dpbn.learners.estimate import estimate, family_homes, family_margin, layout
 from dpbn.learners.influence import influences
 from dpbn.learners.refinement import CELL_LIMIT, model_margins
 from dpbn.learners.strategy import Strategy
 from dpbn.measure import Curator
-from dpbn.measurement import Ladder, Measurement, Moments, Names, Request
+from dpbn.measurement import Ladder, Measurement, Moments, Names, Request, estimated_rows
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.workload import Workload
@@ -59,7 +59,7 @@ def measure_in_stages(
         levels = [rungs] * len(ladders)
     else:
         cpts = estimate(structure, shown.measurements, prior=prior, public_cpts=public_cpts)
-        rows = _rows(shown.measurements)
+        rows = estimated_rows(shown.measurements)
         expected = [rows * table for table in margins({node: cpt[None] for node, cpt in cpts.items()})]
         weights = _weights(structure, workload, cpts)
         scales = [ladder.scales for ladder in ladders]
@@ -71,12 +71,6 @@ def measure_in_stages(
     finer = {ladder.names: level for ladder, level in zip(ladders, levels, strict=True) if level > 0}
     shown.refine(finer, stage="two")
     return shown.measurements
-
-
-def _rows(coarse: Sequence[Measurement]) -> float:
-    precisions = np.array([1.0 / (max(m.variance, SMALLEST_VARIANCE) * m.values.size) for m in coarse])
-    totals = np.array([float(measurement.values.sum()) for measurement in coarse])
-    return max(1.0, float(precisions @ totals / precisions.sum()))
 
 
 def _weights(structure: Structure, workload: Workload | None, cpts: Mapping[str, Array]) -> dict[str, float]:

@@ -74,14 +74,10 @@ def plan_tables(
 def family_weights(
     structure: Structure, public: Iterable[str], weights: Mapping[str, float] | None
 ) -> tuple[dict[str, float], dict[frozenset[str], float]]:
-    """How much each node that is not public matters, and each family: nodes may share one."""
+    """How much each node that is not public matters, and its family: no two nodes of a DAG share one."""
     known = set(public)
     matters = {node: 1.0 if weights is None else weights[node] for node in structure.nodes if node not in known}
-    families: dict[frozenset[str], float] = {}
-    for node, weight in matters.items():
-        family = frozenset(structure.family(node).names)
-        families[family] = families.get(family, 0.0) + weight
-    return matters, families
+    return matters, {frozenset(structure.family(node).names): weight for node, weight in matters.items()}
 
 
 def table_costs(

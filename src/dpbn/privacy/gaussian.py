@@ -231,5 +231,5 @@ def _bisect(enough: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def check_delta(delta: float) -> None:
-    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 < delta < 1:
+    if not isinstance(delta, (int, float)) or not 0 < delta < 1:
         raise PrivacyError(f"delta must be in (0, 1) for noise that needs it, got {delta!r}")

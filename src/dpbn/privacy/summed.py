@@ -52,7 +52,7 @@ SLACK = 1e-9  # added to what is charged: floats may differ on another machine, 
 
 def check_law(scale: float, draws: int) -> None:
     """Refuse what is not accounted for."""
-    if isinstance(draws, bool) or not isinstance(draws, int) or not 2 <= draws <= MOST_DRAWS:
+    if not isinstance(draws, int) or not 2 <= draws <= MOST_DRAWS:
         raise PrivacyError(f"draws of summed noise must be a whole number in 2..{MOST_DRAWS}, got {draws!r}")
     if not LEAST_SCALE <= scale <= MOST_SCALE:
         raise PrivacyError(f"the scale of summed noise must be in {LEAST_SCALE:g}..{MOST_SCALE:g}, got {scale!r}")
@@ -155,7 +155,7 @@ def _points(scale: float, draws: int, step: float) -> tuple[int, Array]:
     """The masses of one shifted cell on the grid, and the number of the first point."""
     masses, odds = _law(scale, draws)
     below = np.floor(odds / step)
-    up = masses * np.clip(np.expm1(below * step - odds) / math.expm1(-step) + ROUNDING, 0.0, 1.0)
+    up = masses * np.minimum(np.expm1(below * step - odds) / math.expm1(-step) + ROUNDING, 1.0)
     start = math.floor(-1.0 / scale / step) - 1
     size = 2 * -start + 1
     index = below.astype(np.int64) - start

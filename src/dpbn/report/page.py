@@ -8,9 +8,10 @@ import shlex
 from importlib import resources
 
 from dpbn.display import Mark, escaped, graph_svg, html_table
+from dpbn.formats import NOT_PRIVATE
 from dpbn.report.facts import CONTENT_ID, Facts, counted
 from dpbn.report.tables import probability_tables
-from dpbn.statement import NOT_PRIVATE, method_in_words, points, summary
+from dpbn.statement import method_in_words, points, summary
 
 COLOURS = {"good": "#2e7d4f", "fair": "#b07a1e", "poor": "#b3403a", "public": "#5a6877", "exact": "#5a6877"}
 MOST_WEAK_ROWS = 200

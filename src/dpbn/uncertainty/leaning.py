@@ -14,7 +14,8 @@ from dpbn.support import supports
 
 if TYPE_CHECKING:
     from dpbn.inference import Inference
-    from dpbn.release import Release
+
+LEAST = 0.01  # of the probability, for a row to be named
 
 
 @dataclass(frozen=True)
@@ -46,17 +47,17 @@ class Leaning:
 
 
 def weak_rows_behind(
-    ask: Inference, release: Release, targets: Sequence[str], evidence: Evidence | None, least: float = 0.01
+    ask: Inference, targets: Sequence[str], evidence: Evidence | None, least: float = LEAST
 ) -> list[WeakRow]:
     """Weak rows of relevant nodes that carry at least `least` of the probability given the evidence, heaviest first."""
     evidence = dict(evidence or {})
-    return _weak_rows(ask, release, relevant(release.structure.dag, targets, evidence), evidence, least)
+    return _weak_rows(ask, relevant(ask.source.structure.dag, targets, evidence), evidence, least)
 
 
-def leanings(ask: Inference, release: Release, evidence: Evidence | None, least: float = 0.01) -> dict[str, Leaning]:
+def leanings(ask: Inference, evidence: Evidence | None) -> dict[str, Leaning]:
     """What the posterior of every node that is not observed leans on; nodes whose posterior leans on none left out."""
-    evidence, dag = dict(evidence or {}), release.structure.dag
-    rows = _weak_rows(ask, release, frozenset(dag.nodes), evidence, least)
+    evidence, dag = dict(evidence or {}), ask.source.structure.dag
+    rows = _weak_rows(ask, frozenset(dag.nodes), evidence, LEAST)
     found = {}
     for target in dag.nodes:
         if target not in _observed(evidence):
@@ -97,10 +98,9 @@ def _observed(evidence: Mapping[str, Any]) -> dict[str, str]:
     return {name: state for name, state in evidence.items() if isinstance(state, str)}
 
 
-def _weak_rows(
-    ask: Inference, release: Release, nodes: frozenset[str], evidence: Mapping[str, Any], least: float
-) -> list[WeakRow]:
-    structure, observed = release.structure, _observed(evidence)
+def _weak_rows(ask: Inference, nodes: frozenset[str], evidence: Mapping[str, Any], least: float) -> list[WeakRow]:
+    release, observed = ask.source, _observed(evidence)
+    structure = release.structure
     found: list[WeakRow] = []
     for node, support in supports(structure, release.measurements).items():
         if node not in nodes or not support.below_floor.any():

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from dpbn.inference import Inference
 from dpbn.learners.procedure1 import normalised_rows
+from dpbn.measurement import estimated_rows
 from dpbn.network import BayesianNetwork
 from dpbn.support import supports
 from dpbn.uncertainty.reestimate import estimator_of
-from dpbn.uncertainty.simulate import estimated_rows, simulated, simulated_noise
+from dpbn.uncertainty.simulate import simulated, simulated_noise
 
 if TYPE_CHECKING:
     from dpbn.release import Release
@@ -77,7 +78,7 @@ def _scaled_counts(
     for names, table in zip(tables, stacked, strict=True):
         mean = drawn * (ask.query(names).values if names else np.ones(()))
         wanted = mean * factor + (table - mean) * np.sqrt(factor)
-        scaled.append(np.maximum(np.rint(wanted), 0).astype(np.int64))
+        scaled.append(np.rint(wanted).astype(np.int64))
     return scaled
 
 

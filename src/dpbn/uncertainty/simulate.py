@@ -9,24 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.measurement import Measurement, Names, finest, with_noise
+from dpbn.measurement import Measurement, Names, with_noise
 from dpbn.network import BayesianNetwork
 from dpbn.privacy import blocks
 from dpbn.privacy.noise import InsecureNoise
 from dpbn.sampling import sample_codes
 
 Counts = NDArray[np.int64]
-
-
-def estimated_rows(measurements: Sequence[Measurement]) -> float:
-    """The number of rows, from the noisy totals of all tables, weighted by inverse variance; at least 1."""
-    shown = finest(measurements)
-    whole = [m for m in shown if m.sampling is None] or shown
-    # tables with joint noise have one total
-    used = list({m.together.group if m.together else index: m for index, m in enumerate(whole)}.values())
-    weights = np.array([1.0 / max(m.summed_variance(()), 1e-12) for m in used])
-    totals = np.array([float(m.values.sum()) / float(m.sampling.rate if m.sampling else 1) for m in used])
-    return max(1.0, float(np.sum(weights * totals) / np.sum(weights)))
 
 
 class SimulatedSource:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -75,13 +75,13 @@ class Memory:
             self._answers.popitem(last=False)
         return answer
 
-    async def get(self, key: Hashable, compute: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def get(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
         answer = self.recall(key)
         if answer is not None:
             return answer
         task = self._coming.get(key)
         if task is None:
-            task = asyncio.ensure_future(_awaited(compute))
+            task = asyncio.create_task(compute())
             self._coming[key] = task
             task.add_done_callback(lambda done: self._done(key, done))
         return await asyncio.shield(task)
@@ -90,7 +90,3 @@ class Memory:
         self._coming.pop(key, None)
         if not task.cancelled() and task.exception() is None:
             self.store(key, task.result())
-
-
-async def _awaited(compute: Callable[[], Awaitable[bytes]]) -> bytes:
-    return await compute()

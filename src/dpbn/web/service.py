@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from dpbn.inference import Inference
@@ -13,7 +13,7 @@ from dpbn.release import Release
 from dpbn.web.limits import Lane, Limits, Memory
 from dpbn.web.question import Question
 from dpbn.web.uncertainty import has_intervals, posterior_intervals, weak_answers
-from dpbn.web.view import release_view
+from dpbn.web.view import probabilities, release_view
 
 
 class Service:
@@ -37,9 +37,9 @@ class Service:
         key = (kind, question)
         if lane == "marginals" and self._at_once:
             known = self._memory.recall(key)
-            return known or self._memory.store(key, encode(compute(self.release, self._engines["marginals"], question)))
+            return known or self._memory.store(key, encode(compute(self._engines["marginals"], question)))
         engine, run = self._engines[lane], self._lanes[lane].run
-        return await self._memory.get(key, lambda: run(_encoded, compute, self.release, engine, question))
+        return await self._memory.get(key, lambda: run(_encoded, compute, engine, question))
 
     async def prepare_bars(self) -> None:
         """Draw the plausible networks behind error bars before anyone asks."""
@@ -53,7 +53,7 @@ class Service:
         times = []
         for _ in range(3):
             start = time.perf_counter()
-            _posteriors(self.release, self._engines["marginals"], soft)
+            _posteriors(self._engines["marginals"], soft)
             times.append(time.perf_counter() - start)
         return min(times)
 
@@ -66,31 +66,23 @@ def encode(document: Any) -> bytes:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def probabilities(values: Iterable[float]) -> list[float]:
-    """As JSON numbers; rounding may leave the last digit of a certain state above 1."""
-    return [min(float(p), 1.0) for p in values]
+def _encoded(compute: Compute, engine: Inference, question: Question) -> bytes:
+    return encode(compute(engine, question))
 
 
-def _encoded(compute: Compute, release: Release, engine: Inference, question: Question) -> bytes:
-    return encode(compute(release, engine, question))
-
-
-def _posteriors(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
-    del release
+def _posteriors(engine: Inference, question: Question) -> dict[str, Any]:
     evidence = question.findings
     posteriors = {node: probabilities(values) for node, values in engine.posteriors(evidence).items()}
     log = engine.log_probability(evidence)
     return {"probability": math.exp(log), "log_probability": log, "posteriors": posteriors}
 
 
-def _probability(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
-    del release
+def _probability(engine: Inference, question: Question) -> dict[str, Any]:
     log = engine.log_probability(question.findings)
     return {"probability": math.exp(log), "log_probability": log if math.isfinite(log) else None}
 
 
-def _query(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
-    del release
+def _query(engine: Inference, question: Question) -> dict[str, Any]:
     found = engine.query(list(question.targets), question.findings)
     return {
         "variables": list(found.variables),
@@ -99,36 +91,32 @@ def _query(release: Release, engine: Inference, question: Question) -> dict[str,
     }
 
 
-def _mpe(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
-    del release
+def _mpe(engine: Inference, question: Question) -> dict[str, Any]:
     assignment, probability = engine.mpe(question.findings)
     return {"assignment": assignment, "probability": min(probability, 1.0)}
 
 
-def _map(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
-    del release
+def _map(engine: Inference, question: Question) -> dict[str, Any]:
     assignment, probability = engine.map(list(question.targets), question.findings)
     return {"assignment": assignment, "probability": min(probability, 1.0)}
 
 
-def _intervals(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
-    del release
+def _intervals(engine: Inference, question: Question) -> dict[str, Any]:
     found = posterior_intervals(engine, question.findings, question.level)
     return {"level": question.level, "intervals": found}
 
 
-def _weak_rows(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
+def _weak_rows(engine: Inference, question: Question) -> dict[str, Any]:
     evidence = question.findings
     engine.posteriors(evidence)  # refuses unknown names and impossible evidence
-    return weak_answers(release, engine, evidence)
+    return weak_answers(engine, evidence)
 
 
-def _stability(release: Release, engine: Inference, question: Question) -> dict[str, Any]:
-    del release
+def _stability(engine: Inference, question: Question) -> dict[str, Any]:
     return {"stability": engine.stability(dict(question.assignment), question.findings)}
 
 
-Compute = Callable[[Release, Inference, Question], dict[str, Any]]
+Compute = Callable[[Inference, Question], dict[str, Any]]
 
 # kind of question -> (lane, how it is answered)
 ANSWERS: dict[str, tuple[str, Compute]] = {

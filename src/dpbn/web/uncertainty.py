@@ -13,9 +13,8 @@ import numpy as np
 from dpbn.inference import Inference
 from dpbn.release import Release
 from dpbn.support import supports
+from dpbn.uncertainty.error_bars import PARTS
 from dpbn.uncertainty.leaning import WeakRow, leanings
-
-PARTS = ("total", "privacy", "sampling")
 
 
 def has_intervals(release: Release) -> bool:
@@ -28,9 +27,9 @@ def weak_rows(release: Release) -> Mapping[str, int]:
     return {node: int(its.below_floor.sum()) for node, its in supports(release.structure, release.measurements).items()}
 
 
-def weak_answers(release: Release, engine: Inference, evidence: Mapping[str, Any]) -> dict[str, Any]:
+def weak_answers(engine: Inference, evidence: Mapping[str, Any]) -> dict[str, Any]:
     """The rows below the noise floor that posteriors lean on, each once, and which of them lie behind which node."""
-    found = leanings(engine, release, evidence)
+    found = leanings(engine, evidence)
     rows = list(dict.fromkeys(key for its in found.values() for key in map(_key, its.rows)))
     places = {key: place for place, key in enumerate(rows)}
     behind = {

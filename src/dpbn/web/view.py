@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from dpbn.inference import Inference
@@ -20,8 +21,12 @@ def shown_states(count: int) -> int:
 
 
 def box_size(count: int) -> tuple[float, float]:
-    rows = count if count <= MOST_ROWS else MOST_ROWS
-    return NODE_WIDTH, HEADER_HEIGHT + rows * ROW_HEIGHT + FOOT
+    return NODE_WIDTH, HEADER_HEIGHT + min(count, MOST_ROWS) * ROW_HEIGHT + FOOT
+
+
+def probabilities(values: Iterable[float]) -> list[float]:
+    """As JSON numbers; rounding may leave the last digit of a certain state above 1."""
+    return [min(float(p), 1.0) for p in values]
 
 
 def release_view(release: Release, inference: Inference, name: str) -> dict[str, Any]:
@@ -36,7 +41,7 @@ def release_view(release: Release, inference: Inference, name: str) -> dict[str,
             "states": list(network.states(node)),
             "shown": shown_states(len(network.states(node))),
             "parents": list(network.parents(node)),
-            "prior": [min(float(p), 1.0) for p in prior[node]],
+            "prior": probabilities(prior[node]),
             "epsilon": _finite(release.allocation.get(node)),
             "public": node in release.public_nodes,
             "rows": network.cpt(node).size // len(network.states(node)),
