@@ -5,6 +5,7 @@ import enum
 import fractions
 import itertools
 import uuid
+import zoneinfo
 from decimal import Decimal
 
 import numpy as np
@@ -294,6 +295,26 @@ def test_who_is_a_person_does_not_depend_on_who_else_is_there():
 
 
 NIGHT = 1603585800  # 2020-10-25 02:30 in Paris, for the first time
+PARIS = zoneinfo.ZoneInfo("Europe/Paris")
+HOURS = [datetime.datetime(2020, 10, 25, 2, 30, tzinfo=PARIS, fold=fold) for fold in (0, 1)]
+UTC = pd.Timestamp(NIGHT, unit="s", tz="UTC")
+
+
+@pytest.mark.parametrize(
+    "two",
+    [
+        [np.timedelta64(1, "us"), np.timedelta64(1000, "ns"), pd.Timedelta(1, "us"), np.timedelta64(1, "s")],
+        [np.timedelta64(1000, "ns"), 1000],
+        [HOURS[0], *HOURS, UTC.tz_convert(PARIS)],
+        [UTC.tz_convert(PARIS), UTC.to_pydatetime(), UTC, UTC + pd.Timedelta(1, "h")],
+        [(1, np.timedelta64(1000, "ns")), (1, 1000)],
+    ],
+)
+def test_people_told_by_spans_and_by_times_of_an_autumn_night(two):
+    """A span in nanoseconds was a whole number; of that night's times one may equal two that differ."""
+    for order in itertools.permutations(two):
+        frame = pd.DataFrame({"unit": pd.Series(objects(order), dtype=object), "x": "a", "y": 0.0})
+        assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [2, 0, 0]
 
 
 @pytest.mark.parametrize(
