@@ -227,6 +227,15 @@ def test_small_files_of_a_ducklake_are_not_counted_beside_the_one_they_were_merg
     assert count(tmp_path / "ducklake-0198.parquet")[0] == [1, 0, 0, 0]
 
 
+def test_a_column_that_a_later_file_has_twice_is_refused(tmp_path):
+    (tmp_path / "1.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "2.csv").write_text("x,n,z,z\nyes,1,0,0\n")
+    assert count(tmp_path)[0] == [2, 0, 0, 0]
+    (tmp_path / "2.csv").write_text("x,n,x\nyes,1,no\n")
+    with pytest.raises(DataError, match=r"2\.csv' must have each column once, got \['x'\] several times"):
+        count(tmp_path)
+
+
 def test_mixed_or_unknown_kinds(tmp_path):
     (tmp_path / "a.csv").write_text("x,n\n")
     (tmp_path / "b.parquet").write_bytes(b"")

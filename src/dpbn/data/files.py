@@ -224,6 +224,8 @@ class CsvReader:
         headers = list(dict.fromkeys(self._by_name[name] for name in names))
         for place, file in enumerate(self._files):
             found = _header(file) if place else self._headers  # other files than the first may have more columns
+            if twice := [name for name in headers if found.count(name) > 1]:  # pyarrow would take the first
+                raise DataError(f"{_shown(file)} must have each column once, got {twice[:10]} several times")
             with self._open(file, headers, len(found)) as stream:
                 try:
                     for number, batch in enumerate(_whole(stream, file), 1):
