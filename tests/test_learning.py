@@ -162,6 +162,14 @@ def test_the_claim_never_exceeds_the_charge(asia, ledger):
         assert Fraction(release.guarantee.delta) <= charge.delta
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 1e6])
+def test_a_caller_whose_numpy_raises_does_not_lose_what_is_paid_for(asia, epsilon):
+    """It raised after the charge, where a weight was too small for a float."""
+    network, data = asia
+    with np.errstate(all="raise"):
+        assert dpbn.learn(data, network, epsilon).private
+
+
 def test_where_joint_noise_might_not_be_drawn_nothing_is_counted_first(asia):
     network, data = asia
     release = dpbn.learn(data, network, 1e-4)

@@ -71,10 +71,12 @@ def _check_at_once(measurements: Sequence[Measurement], sensitivity: Sensitivity
 
 
 def _check_private(release: Release) -> None:
-    """A private release has a finite claim, and noisy counts behind every CPT that is not public."""
-    if release.method == "exact" or not math.isfinite(release.guarantee.epsilon):
-        raise FormatError("a private release must have noise and a finite epsilon, got none: the file was edited")
-    measured = [set(m.names) for m in release.measurements]
+    """A private release has a claim, and noisy counts of all records behind every CPT that is not public."""
+    if release.method == "exact" or not math.isfinite(release.guarantee.epsilon) or release.guarantee.delta >= 1:
+        raise FormatError(
+            "a private release must have noise, a finite epsilon and a delta below 1, got others: the file was edited"
+        )
+    measured = [set(m.names) for m in release.measurements if m.sampling is None]
     for node in release.structure.nodes:
         family = set(release.structure.family(node).names)
         if node not in release.public_nodes and not any(family <= names for names in measured):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+@np.errstate(under="ignore")  # as NumPy has it: a caller who has it raise must not lose what is paid for
 def learn(
     data: Any,
     structure: Structure | BayesianNetwork | str,
@@ -124,7 +125,7 @@ def _name_charge(ledger: Ledger, entry: int, release: Release) -> None:
     try:
         ledger.record_release(entry, release.id)
     except PrivacyError as error:
-        warnings.warn(f"entry {entry} of the ledger could not be named after its release: {error}", stacklevel=3)
+        warnings.warn(f"entry {entry} of the ledger could not be named after its release: {error}", stacklevel=4)
 
 
 def _checked_cpts(structure: Structure, cpts: Mapping[str, Any] | None) -> dict[str, Array]:

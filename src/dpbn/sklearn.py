@@ -155,7 +155,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             check_classification_targets(y)
             return X, y
         except (TypeError, ValueError) as error:
-            found = type(error), re.split(r"\n|: ['\"\[(]", str(error), maxsplit=1)[0]
+            found = type(error), re.split(r"\n|: [\w.]*['\"\[(]", str(error), maxsplit=1)[0]
         kind, reason = found
         raise (kind if kind in (TypeError, ValueError) else ValueError)(reason)
 

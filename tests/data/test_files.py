@@ -202,7 +202,10 @@ def test_a_file_and_its_compressed_copy_are_not_both_counted(tmp_path):
         count(str(tmp_path))
 
 
-@pytest.mark.parametrize("log", ["_delta_log/00000.json", ".hoodie/hoodie.properties", "metadata/v1.metadata.json"])
+@pytest.mark.parametrize(
+    "log",
+    ["_delta_log/00000.json", ".hoodie/hoodie.properties", "metadata/v1.metadata.json", "snapshot/LATEST"],
+)
 def test_old_versions_of_a_table_are_not_counted_beside_the_present_one(tmp_path, log):
     """A record that was changed is in two files of such a table."""
     for part in ("data/k=1/old", "data/k=2/new"):
@@ -214,6 +217,23 @@ def test_old_versions_of_a_table_are_not_counted_beside_the_present_one(tmp_path
     for path in (tmp_path, tmp_path / "data", tmp_path / "data" / "*" / "*.parquet"):
         with pytest.raises(InputError, match="an engine that knows which of them count"):
             count(str(path))
+
+
+def test_small_files_of_a_ducklake_are_not_counted_beside_the_one_they_were_merged_into(tmp_path):
+    for part in ("ducklake-0197", "ducklake-0198"):
+        pq.write_table(pa.table({"x": ["yes"], "n": [1]}), tmp_path / f"{part}.parquet")
+    with pytest.raises(InputError, match="an engine that knows which of them count"):
+        count(tmp_path)
+    assert count(tmp_path / "ducklake-0198.parquet")[0] == [1, 0, 0, 0]
+
+
+def test_a_column_that_a_later_file_has_twice_is_refused(tmp_path):
+    (tmp_path / "1.csv").write_text("x,n\nyes,1\n")
+    (tmp_path / "2.csv").write_text("x,n,z,z\nyes,1,0,0\n")
+    assert count(tmp_path)[0] == [2, 0, 0, 0]
+    (tmp_path / "2.csv").write_text("x,n,x\nyes,1,no\n")
+    with pytest.raises(DataError, match=r"2\.csv' must have each column once, got \['x'\] several times"):
+        count(tmp_path)
 
 
 def test_mixed_or_unknown_kinds(tmp_path):

@@ -275,6 +275,16 @@ def test_people_of_several_parts_whom_the_engine_calls_equal_are_two(native, who
     assert source.counts([("x",)])["x",].tolist() == [3, 3]
 
 
+@pytest.mark.parametrize("kind", ["VARIANT", "UNION(number INT, label VARCHAR)"])
+def test_people_told_by_numbers_and_text_in_one_column_are_refused(kind):
+    duckdb = pytest.importorskip("duckdb")
+    structure = Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {}))
+    table = duckdb.connect().sql(f"SELECT 'a' AS x, 1::{kind} AS p UNION ALL SELECT 'a', '1'::VARCHAR::{kind}")
+    with pytest.raises(DataError, match=r"'p' must hold values of one kind, got type (variant|union)"):
+        open_source(table, structure, unit="p")
+    assert open_source(table, structure).counts([("x",)])["x",].tolist() == [2, 0]
+
+
 def test_the_catch_all_state_and_what_falls_into_it_are_one_cell(native):
     structure = Structure(Schema((Variable("v", ("x", "other"), catch_all="other"),)), Dag(("v",), {}))
     table = pa.table({"v": ["other", "x", "odd", "other", None]})

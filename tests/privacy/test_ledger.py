@@ -80,6 +80,29 @@ def test_bad_amounts_are_refused(path, bad):
     assert ledger.remaining("ward").epsilon == 1
 
 
+@pytest.mark.parametrize("bad", [1, True, None, ("1",), b"1", "\ud800", "", "x" * 1001], ids="{!r:.9}".format)
+def test_a_dataset_is_named_by_a_text(path, bad):
+    """SQLite takes 1 for "1", but no hash does: one such charge, and the ledger was damaged for good."""
+    ledger = Ledger(path)
+    ledger.open_dataset("1", 1)
+    for spend in (ledger.charge, ledger.raise_cap, ledger.open_dataset):
+        with pytest.raises(BudgetError, match="dataset must be a text"):
+            spend(bad, 1)
+    with pytest.raises(BudgetError, match="dataset must be a text"):
+        ledger.remaining(bad)
+    assert Ledger(path).verify() == 1
+
+
+@pytest.mark.parametrize("bad", [{9: 1, 10: 2}, 1, None, b"x"], ids=repr)
+def test_what_a_charge_is_about_is_told_in_text(path, bad):
+    """Keys of an object are sorted as numbers when written and as text when read."""
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    with pytest.raises(BudgetError, match="note of a charge must be a text"):
+        ledger.charge("ward", 1, note=bad)
+    assert Ledger(path).verify() == 1
+
+
 @pytest.mark.parametrize("kind", ["beyond floats", "long", "long below", "digits of another script"])
 def test_amounts_that_cannot_be_shown_or_kept_are_refused_at_once(path, kind):
     long = {"beyond floats": "1e400", "long": 10**5000, "long below": Fraction(1, 10**5000)}

@@ -243,6 +243,8 @@ def test_a_truth_is_no_number_to_be_cut():
         ([[31.25], [47.5], [1j]], ["no"] * 3, "Complex data"),
         ([[1.0]] * 3, [47.5, 31.25, 1j], "Complex data"),
         (pandas.DataFrame({"age": pandas.Series([1.0, "SECRET-4711"], dtype=object)}), [0, 1], "could not convert"),
+        (np.array([["1"], ["SECRET-4711"]]), [0, 1], "could not convert"),
+        (np.array([[b"1"], [b"SECRET-4711"]], dtype=object), [0, 1], "could not convert"),
     ],
 )
 def test_complaints_about_rows_do_not_quote_them(X, y, reason):

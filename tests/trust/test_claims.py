@@ -93,6 +93,12 @@ def _replaced(document):
         measurement["loss"] *= 2
 
 
+def _all_sampled(document):
+    document["guarantee"]["epsilon"] = 1e-5
+    for measurement in document["measurements"]:
+        measurement["sampling"] = {"rate": "1/10000000000", "group": "1"}
+
+
 EDITS = {
     "losses lowered": ("uniform", _less_loss, "must be what scale"),
     "losses of Gaussian noise lowered": ("gaussian", _less_loss, "must be what scale"),
@@ -112,6 +118,8 @@ EDITS = {
         lambda d: [m.update(sampling={"rate": "1/1000000", "group": "1"}) for m in d["measurements"]],
         "icml2020 only",
     ),
+    "sampling credited to all tables": ("icml2020", _all_sampled, "behind the CPT"),
+    "a delta that promises nothing": ("uniform", lambda d: d["guarantee"].update(delta=1.0), "a delta below 1"),
     "sampling credited to a replaced row": ("icml2020", _replaced, "sampling must not be credited"),
     "delta lowered": ("gaussian", lambda d: d["guarantee"].update(delta=1e-9), "must claim what"),
     "delta forgotten": ("gaussian", lambda d: d["guarantee"].update(delta=0.0), "can be accounted for"),

@@ -60,8 +60,8 @@ def _files(path: str) -> list[str]:
         raise InputError(f"data must have every file once, got one with and without .gz in {path!r}")
     if len(files) > 1 and _keeps_versions(files):
         raise InputError(
-            f"files of a Delta Lake, Hudi or Iceberg table must be read by an engine that knows which of them count, "
-            f"got {path!r}: pass a DuckDB or Spark table"
+            f"files of a Delta Lake, DuckLake, Hudi, Iceberg or Paimon table must be read by an engine that knows "
+            f"which of them count, got {path!r}: pass a DuckDB or Spark table"
         )
     return files
 
@@ -83,8 +83,9 @@ def _keeps_versions(files: Sequence[str]) -> bool:
         (folder / "_delta_log").exists()
         or (folder / ".hoodie").exists()
         or any((folder / "metadata").glob("*.metadata.json"))
+        or (folder / "snapshot" / "LATEST").exists()
         for folder in folders
-    )
+    ) or any(Path(file).name.startswith("ducklake-") for file in files)  # its catalogue may be anywhere
 
 
 class ParquetReader:
@@ -223,6 +224,8 @@ class CsvReader:
         headers = list(dict.fromkeys(self._by_name[name] for name in names))
         for place, file in enumerate(self._files):
             found = _header(file) if place else self._headers  # other files than the first may have more columns
+            if twice := [name for name in headers if found.count(name) > 1]:  # pyarrow would take the first
+                raise DataError(f"{_shown(file)} must have each column once, got {twice[:10]} several times")
             with self._open(file, headers, len(found)) as stream:
                 try:
                     for number, batch in enumerate(_whole(stream, file), 1):

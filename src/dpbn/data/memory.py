@@ -95,6 +95,9 @@ _NO_ORDER = re.compile(
     r"^ *(?:[A-Z]+ )*?(\w*JOIN|AGGREGATE|UNIQUE|SORT|MERGE|OPAQUE_PYTHON|UNPIVOT|UNION(?=\[maintain_order: false))\b",
     re.MULTILINE,
 )
+_LOOSE = re.compile(
+    r"\.(sort_by|arg_sort|top_k\w*|bottom_k\w*|unique\w*|arg_unique|mode|value_counts|shuffle|sample\w*)\("
+)
 
 
 class PolarsLazyReader:
@@ -102,14 +105,15 @@ class PolarsLazyReader:
 
     `in_order`: taking one person's rows out must leave the others in their order. What polars joins, groups or sorts
     in several threads comes in another order every time, and what it unpivots, piece by piece: where a piece ends
-    follows the number of rows before it.
+    follows the number of rows before it. Expressions may sort, shuffle or look for distinct values as well.
     """
 
     in_memory = False
 
     def __init__(self, query: polars.LazyFrame, in_order: bool):
         self._query = query
-        if in_order and (step := _NO_ORDER.search(query.explain(optimized=False))):
+        plan = query.explain(optimized=False) if in_order else ""
+        if step := _NO_ORDER.search(plan) or _LOOSE.search(plan):
             raise InputError(
                 f"a polars query with a unit must leave rows in the order they are stored in, got {step[1]}: "
                 f"collect() it first"

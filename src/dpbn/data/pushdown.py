@@ -62,6 +62,9 @@ class PushdownSource:
             self._spelt = "text" if kind == nw.String else "parts" if kind in (*_NESTED, nw.Unknown) else ""
             if engine == "ibis" and kind in _NESTED:  # it has no bytes of them that every engine understands
                 raise DataError(f"a unit must be told by text or a whole number, got type {plain_type(kind)}")
+            own = str(native.types[native.columns.index(reading.unit)].id) if engine == "duckdb" else ""
+            if own in ("union", "variant"):  # 1 and "1" would be two people
+                raise DataError(f"the unit column {reading.unit!r} must hold values of one kind, got type {own}")
             columns.append(_unit(names[reading.unit], kind).alias(_UNIT))
         self._frame = frame.select(*columns)
         self._checked = False

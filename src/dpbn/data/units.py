@@ -9,6 +9,7 @@ column that mixes text with other kinds is refused, since 1 and "1" would count 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
@@ -124,9 +125,14 @@ def _told_apart(ids: pa.Array) -> list[Any]:
 
 
 def _key(unit: Any) -> Any:
-    """A unit without NumPy around it; parts of it that are missing are all alike, which one NaN and another are not."""
-    if isinstance(unit, np.datetime64):
-        return pd.Timestamp(unit)
+    """A unit without NumPy around it; parts of it that are missing are all alike, which one NaN and another are not.
+
+    A time in a zone is told by its distance from 1970: in an autumn night one may equal two that differ.
+    """
+    if isinstance(unit, (np.datetime64, np.timedelta64)):
+        unit = pd.Timestamp(unit) if isinstance(unit, np.datetime64) else pd.Timedelta(unit)
+    if isinstance(unit, datetime) and (offset := unit.utcoffset()) is not None:
+        return "in a zone", unit.replace(tzinfo=None) - datetime(1970, 1, 1) - offset
     if isinstance(unit, np.generic):
         unit = unit.item()
     if isinstance(unit, tuple):

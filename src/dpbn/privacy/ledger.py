@@ -131,6 +131,9 @@ class Ledger:
             raise BudgetError("a ledger must be charged for private releases only, got insecure or no noise")
         spend_epsilon, spend_delta = exact_amount("epsilon", epsilon), exact_amount("delta", delta, zero=True)
         about = {"structure": structure, "method": method, "note": note, "protects": protects}
+        for subject, value in about.items():
+            if not isinstance(value, str):  # others may be read back as something else, and no hash would fit
+                raise BudgetError(f"{subject} of a charge must be a text, got {value!r:.80}")
 
         def append(connection: sqlite3.Connection) -> Entry:
             now = self._balance(connection, dataset)
@@ -251,6 +254,7 @@ class Ledger:
 
     def _balance(self, connection: sqlite3.Connection, dataset: str) -> Balance:
         """From the dataset's last entry alone, which carries the totals; `verify` replays them."""
+        _text("dataset", dataset)  # SQLite would take 1 for "1"
         last = self._last(connection, dataset)
         if last is None:
             raise BudgetError(f"dataset {dataset!r} must be opened with a cap first, got none of that name")
@@ -332,7 +336,8 @@ def _cap(epsilon: Amount, delta: Amount) -> Balance:
 
 
 def _text(subject: str, value: str) -> None:
-    if not isinstance(value, str) or not value or len(value) > 1000:
+    fits = isinstance(value, str) and 1 <= len(value) <= 1000
+    if not fits or any("\ud800" <= letter <= "\udfff" for letter in value):  # halves of pairs: no file holds them
         raise BudgetError(f"{subject} must be a text of 1 to 1000 characters, got {value!r:.80}")
 
 
