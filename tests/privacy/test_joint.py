@@ -23,12 +23,12 @@ from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy import blocks, joint
 from dpbn.privacy import opendp_bridge as bridge
 from dpbn.privacy.guarantee import Budget, Guarantee, Neighbors, Sensitivity
-from dpbn.privacy.noise import InsecureNoise, SecureNoise
+from dpbn.privacy.noise import InsecureNoise, SecureNoise, _InsecureChance
 from dpbn.privacy.precise import PRECISE
 from dpbn.release import Release, from_dict, load_release, to_dict
 from dpbn.statement import privacy_statement
 from dpbn.support import row_support
-from dpbn.uncertainty.replicates import replicate
+from dpbn.uncertainty.replicates import as_released, replicate
 from dpbn.uncertainty.simulate import simulated_noise
 
 ALARM = 1e-8
@@ -197,8 +197,8 @@ def test_geometric_draws_meet_their_law(scale):
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 60, 1000, 2**62 - 1])
 def test_whole_numbers_below_a_bound_are_uniform(bound):
-    for noise in (SecureNoise(), InsecureNoise(2)):
-        drawn = noise.below(np.full(30_000, bound, dtype=np.int64))
+    for chance in (SecureNoise(), _InsecureChance(np.random.default_rng(2))):
+        drawn = chance.below(np.full(30_000, bound, dtype=np.int64))
         assert drawn.min() >= 0 and drawn.max() < bound
         bins = np.minimum((drawn.astype(float) / bound * min(bound, 10)).astype(int), min(bound, 10) - 1)
         seen = np.bincount(bins, minlength=min(bound, 10))
@@ -536,7 +536,7 @@ def test_support_knows_what_rows_of_joint_noise_are_worth():
 
 
 def test_error_bars_can_be_drawn_from_joint_noise():
-    assert len(replicate(released(), 5).total["a"]) == 5
+    assert len(replicate(released(), as_released(released(), 5)).total["a"]) == 5
 
 
 def test_a_group_is_allocated_once_to_a_node_that_all_its_tables_hold():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import dpbn
 from dpbn.errors import PrivacyError
 from dpbn.privacy.noise import InsecureNoise, SecureNoise
 from tests.privacy.laws import discrete_gaussian, discrete_laplace, p_value, summed_laplace
@@ -58,6 +59,12 @@ def test_bad_numbers_of_draws_are_refused(noise, draws):
 def test_insecure_gaussian_above_the_table_has_the_right_deviation():
     draws = InsecureNoise(1).gaussian(np.zeros(100_000, dtype=np.int64), 5000.0)
     assert draws.std() == pytest.approx(5000, rel=0.02)
+
+
+def test_rows_made_from_the_same_seed_do_not_decide_whether_they_are_kept():
+    data = dpbn.load_network("cancer").sample(5_000, seed=3)
+    kept = data[InsecureNoise(3).keep(5_000, Fraction(1, 10))]
+    assert stats.binomtest(int((kept["Pollution"] == "high").sum()), len(kept), 0.1).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1, 10), Fraction(5, 8), Fraction(2, 3), Fraction(0.1)])

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import dpbn
 from dpbn.errors import FormatError, ImpossibleEvidenceError, QueryError
 from dpbn.release import from_dict, to_dict
-from dpbn.uncertainty.error_bars import WIDENING, Bars, ErrorBars
+from dpbn.uncertainty.error_bars import Bars, ErrorBars
 from dpbn.uncertainty.leaning import Leaning, WeakRow, leanings, relevant, weak_rows_behind
 from dpbn.uncertainty.reestimate import estimator_of
-from dpbn.uncertainty.replicates import _smoothed, replicate
+from dpbn.uncertainty.replicates import plausible_truths, replicate
 
 
 @pytest.fixture(scope="module")
@@ -98,22 +98,19 @@ def test_every_way_to_ask_has_the_same_bars_in_every_part(asia):
 def test_bars_are_root_mean_squares_over_as_many_networks_as_asked_for(asia):
     release = release_of(asia)
     found = ErrorBars(release, replicates=7, seed=3).tables(release.network)
-    drawn = replicate(release, 7, seed=3)
+    drawn = replicate(release, plausible_truths(release, 7, seed=3), seed=3)
     for node in release.network.nodes:
-        total, sampled, cpt = drawn.total[node], drawn.sampled[node], release.network.cpt(node)
-        for part, off in (("total", total - cpt), ("privacy", total - sampled), ("sampling", sampled - cpt)):
+        truth, total, sampled = drawn.truth[node], drawn.total[node], drawn.sampled[node]
+        assert len(total) == 7 and not np.allclose(truth, release.network.cpt(node))
+        for part, off in (("total", total - truth), ("privacy", total - sampled), ("sampling", sampled - truth)):
             np.testing.assert_allclose(getattr(found[node], part), np.sqrt(np.mean(off**2, axis=0)), atol=1e-8)
 
 
-def test_an_interval_is_a_normal_one_with_its_privacy_part_widened():
+def test_an_interval_is_a_normal_one_and_stays_between_0_and_1():
     bars = Bars(np.array([0.5, 0.99, 0.01]), *(np.full(3, deviation) for deviation in (0.05, 0.04, 0.03)))
-    for part, square in (
-        ("total", 0.05**2 + (WIDENING**2 - 1) * 0.04**2),
-        ("privacy", (WIDENING * 0.04) ** 2),
-        ("sampling", 0.03**2),
-    ):
+    for part, deviation in (("total", 0.05), ("privacy", 0.04), ("sampling", 0.03)):
         low, high = bars.interval(0.9, part)
-        assert high[0] - 0.5 == pytest.approx(0.5 - low[0]) == pytest.approx(1.6448536 * square**0.5)
+        assert high[0] - 0.5 == pytest.approx(0.5 - low[0]) == pytest.approx(1.6448536 * deviation)
         assert high[1] == 1.0 and low[2] == 0.0
 
 
@@ -156,7 +153,7 @@ def test_evidence_that_some_plausible_networks_call_impossible_has_error_bars():
     network = dpbn.BayesianNetwork(structure, {"a": np.array([0.004, 0.996]), "b": np.array([[0.9, 0.1], [0.4, 0.6]])})
     release = dpbn.learn(network.sample(500, seed=1), network, 1.0, method="uniform", noise=dpbn.InsecureNoise(2))
     ask = dpbn.Inference(release)
-    assert (replicate(release).total["a"][:, 0] == 0).any()
+    assert (replicate(release, plausible_truths(release, 100)).total["a"][:, 0] == 0).any()
     bars = ask.intervals({"a": "rare"})["b"]
     assert all(np.isfinite(part).all() for part in (bars.total, bars.privacy, bars.sampling))
 
@@ -323,7 +320,7 @@ def test_widths_fall_with_the_number_of_rows():
 
 
 def test_a_row_below_the_noise_keeps_what_the_custodian_said_of_it():
-    """Whatever the sign of its noisy count: the rows that plausible networks are drawn from hardly move."""
+    """Whatever the sign of its noisy count: plausible truths hardly move it, as far as a hundred records allow."""
     schema = dpbn.Schema((dpbn.Variable("a", ("never", "always")), dpbn.Variable("b", ("x", "y"))))
     structure = dpbn.Structure(schema, dpbn.Dag(("a", "b"), {"b": ("a",)}))
     network = dpbn.BayesianNetwork(structure, {"a": np.array([0.0, 1.0]), "b": np.array([[0.9, 0.1], [0.4, 0.6]])})
@@ -332,7 +329,9 @@ def test_a_row_below_the_noise_keeps_what_the_custodian_said_of_it():
         release = dpbn.learn(
             data, network, 0.5, method="uniform", prior=prior, noise=dpbn.InsecureNoise(seed), neighbors="replace"
         )
-        np.testing.assert_allclose(_smoothed(release).cpt("b")[0], release.network.cpt("b")[0], atol=0.01)
+        rows = plausible_truths(release, 400)["b"][:, 0]
+        np.testing.assert_allclose(rows.mean(axis=0), release.network.cpt("b")[0], atol=0.03)
+        assert rows.std(axis=0).max() < 0.04
 
 
 def test_an_impossible_row_has_the_prior_and_its_bars(asia):

@@ -1,4 +1,4 @@
-"""Plausible networks: as far from the release as sampling and noise are, in closed form, and no two the same."""
+"""Plausible truths as far from the release as it is uncertain, estimates as far from them as sampling and noise are."""
 
 from dataclasses import replace
 
@@ -7,7 +7,8 @@ import pytest
 
 import dpbn
 from dpbn.measurement import Measurement, variance_apart
-from dpbn.uncertainty.replicates import _frequencies, _scaled_counts, _smoothed, replicate
+from dpbn.uncertainty import replicates
+from dpbn.uncertainty.replicates import _counted, _frequencies, as_released, plausible_truths, replicate
 
 SHARES = np.array([0.5, 0.3, 0.2])
 PAIR = dpbn.Structure(
@@ -37,73 +38,107 @@ def pair_release(scale, prior=0.0, **facts):
     return replace(made, network=network, measurements=measured, prior=said, **facts)
 
 
+def estimates(release, count, seed=0):
+    return replicate(release, plausible_truths(release, count, seed), seed)
+
+
+@pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize(("rows", "scale"), [(3_000, 15.0), (50_000, 60.0), (2_000_000, 500.0)])
-def test_parts_are_as_wide_as_sampling_and_noise(rows, scale):
+def test_parts_are_as_wide_as_sampling_and_noise(rows, scale, wide, monkeypatch):
     """p (1 - p) / n of a sample of n; noise e on every cell moves p by (e - p sum e) / n. More rows are not drawn."""
-    drawn = replicate(one_table(rows, scale), 400)
+    if wide:
+        monkeypatch.setattr(replicates, "CELL_LIMIT", 0)
+    drawn = estimates(one_table(rows, scale), 400)
     sampling = SHARES * (1 - SHARES) / rows
     noise = variance_apart("laplace", scale) * ((1 - SHARES) ** 2 + 2 * SHARES**2) / rows**2
-    total, sampled = drawn.total["a"], drawn.sampled["a"]
-    assert total.shape == sampled.shape == (400, 3)
-    np.testing.assert_allclose(sampled.mean(axis=0), SHARES, atol=5 * (sampling.max() / 400) ** 0.5)
-    np.testing.assert_allclose(sampled.var(axis=0), sampling, rtol=0.4)  # four deviations of a variance of 400
+    truth, total, sampled = drawn.truth["a"], drawn.total["a"], drawn.sampled["a"]
+    assert truth.shape == total.shape == sampled.shape == (400, 3)
+    off = sampled - truth
+    np.testing.assert_allclose(off.mean(axis=0), 0.0, atol=5 * (sampling.max() / 400) ** 0.5)
+    np.testing.assert_allclose(off.var(axis=0), sampling, rtol=0.4)  # four deviations of a variance of 400
     np.testing.assert_allclose((total - sampled).var(axis=0), noise, rtol=0.45)
-    np.testing.assert_allclose(total.var(axis=0), sampling + noise, rtol=0.4)
+    np.testing.assert_allclose((total - truth).var(axis=0), sampling + noise, rtol=0.4)
 
 
 @pytest.mark.parametrize("rows", [3_000, 50_000])
 def test_no_two_replicates_are_the_same_whatever_the_seed(rows):
     release = one_table(rows, 1.0)
-    first, again, other = (replicate(release, 12, seed) for seed in (0, 0, 1))
+    first, again, other = (estimates(release, 12, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.total["a"], again.total["a"])
-    for part in ("total", "sampled"):
+    for part in ("truth", "total", "sampled"):
         every = np.concatenate([getattr(first, part)["a"], getattr(other, part)["a"]])
         assert len(np.unique(every, axis=0)) == 24
 
 
 @pytest.mark.parametrize("rows", [700, 50_000, 3_000_000])
-def test_counts_are_those_of_the_estimated_number_of_rows(rows):
-    whole, cells = _scaled_counts(one_table(rows, 1.0), [(), ("a",)], 20, 0)
+def test_counts_are_those_of_so_many_rows(rows):
+    release = one_table(rows, 1.0)
+    truth = plausible_truths(release, 20)
+    same, (whole, cells, _) = _counted(release.structure, truth, [(), ("a",), ("a",)], rows, 0)
+    assert same is truth
     assert (whole == rows).all()
     assert (np.abs(cells.sum(axis=1) - rows) <= 1.5).all()  # three cells, each rounded
+    assert np.abs(cells / rows - truth["a"]).max() < 6 * (0.25 / rows) ** 0.5
 
 
 @pytest.mark.parametrize("prior", [0.0, np.array([3.0, 0.0, 1.0])])
-def test_without_noise_every_cell_has_half_a_record_more(prior):
-    found = _smoothed(pair_release(1e-3, prior))
-    more = COUNTS + prior + 0.5
-    np.testing.assert_allclose(found.cpt("b"), more / more.sum(axis=1, keepdims=True), rtol=1e-9)
-    np.testing.assert_allclose(found.cpt("a"), [40.5 / 1001, 960.5 / 1001], rtol=1e-9)
+@pytest.mark.parametrize("scale", [1e-3, 5.0, 40.0])
+def test_truths_scatter_as_far_as_records_and_noise_leave_open(scale, prior):
+    """Rows of Dirichlet(k p + m q), q any distribution: means and variances in closed form, given k."""
+    release = pair_release(scale, prior)
+    drawn = plausible_truths(release, 4_000)["b"]
+    records = COUNTS.sum(axis=1)
+    known = 1 / (1 / records + 3 * variance_apart("laplace", scale) / (2 / 3) / records**2) + np.sum(prior) * (
+        1 if np.ndim(prior) else 3
+    )
+    row, weight = release.network.cpt("b"), (known + 3)[:, None]
+    mean = (known[:, None] * row + 1) / weight
+    np.testing.assert_allclose(drawn.sum(axis=-1), 1.0)
+    np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=5 * drawn.std(axis=0).max() / 4_000**0.5)
+    centre = 9 * (1 / 3 * 2 / 3 / 4) / weight**2  # variance of 3 q / (k + 3), q even on three states
+    variance = (mean * (1 - mean) - centre) / (weight + 1) + centre
+    np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.25)
 
 
-@pytest.mark.parametrize("scale", [0.5, 1.0, 5.0])
-def test_noise_on_a_cell_takes_its_place(scale):
-    """Of an impossible state: half a record at no noise, half of that at a deviation of one record, and so on."""
-    found = _smoothed(pair_release(scale)).cpt("b")
-    half = 0.5 / (1 + variance_apart("laplace", scale))
-    assert found[0, 0] == pytest.approx(half / (40 + 1.5))
-    assert found[1, 1] == pytest.approx(half / (960 + 1.5))
+def test_rows_that_noise_hides_move_together_and_known_ones_do_not():
+    for scale, least, most in ((1e4, 0.4, 0.6), (1e-3, -0.1, 0.1)):
+        drawn = plausible_truths(pair_release(scale), 4_000)["b"]
+        together = np.corrcoef(drawn[:, 0, 2], drawn[:, 1, 2])[0, 1]
+        assert least < together < most  # Dirichlet(3 q) of a common q: half of the variance is common
 
 
-def test_a_row_whose_noisy_count_is_negative_counts_as_empty():
-    """Then only the half records are left: even ones, and as released where noise has taken their place."""
-    made, row = pair_release(1.0), np.array([0.7, 0.2, 0.1])
-    network = dpbn.BayesianNetwork(PAIR, {"a": [0.0, 1.0], "b": np.stack([row, made.network.cpt("b")[1]])})
+def test_a_state_without_records_may_be_true_of_one_in_as_many():
+    drawn = plausible_truths(pair_release(1e-3), 4_000)["b"]
+    assert drawn[:, 0, 0].mean() == pytest.approx(1 / 43, rel=0.1)
+    assert drawn[:, 1, 1].mean() == pytest.approx(1 / 963, rel=0.1)
+
+
+def test_a_row_whose_noisy_count_is_negative_may_be_anything():
+    made = pair_release(1.0)
+    network = dpbn.BayesianNetwork(PAIR, {"a": [0.0, 1.0], "b": [[0.7, 0.2, 0.1], made.network.cpt("b")[1]]})
     values = np.array([[-3, -2, -4], [30, 0, 930]])
     release = replace(made, network=network, measurements=(replace(made.measurements[0], values=values),))
-    even = 1 / (1 + variance_apart("laplace", 1.0))
-    np.testing.assert_allclose(_smoothed(release).cpt("b")[0], (1 - even) * row + even / 3, rtol=1e-9)
+    rows = plausible_truths(release, 4_000)["b"][:, 0]
+    np.testing.assert_allclose(rows.mean(axis=0), 1 / 3, atol=0.03)
+    assert rows.std(axis=0).min() > 0.2
 
 
-def test_what_is_public_or_lost_in_noise_is_drawn_as_it_was_released():
-    found = _smoothed(pair_release(30.0))
-    for node in PAIR.nodes:
-        np.testing.assert_allclose(found.cpt(node), pair_release(30.0).network.cpt(node), atol=1e-5)
+def test_what_is_public_is_true():
     public = pair_release(1e-3, public_nodes=("a",))
-    np.testing.assert_array_equal(_smoothed(public).cpt("a"), public.network.cpt("a"))
-    drawn = replicate(public, 5)
-    for part in (drawn.total["a"], drawn.sampled["a"]):
-        np.testing.assert_array_equal(part, np.broadcast_to(public.network.cpt("a"), (5, 2)))
+    drawn = estimates(public, 5)
+    for part in (drawn.truth, drawn.total, drawn.sampled):
+        np.testing.assert_array_equal(part["a"], np.broadcast_to(public.network.cpt("a"), (5, 2)))
+    assert not np.allclose(drawn.truth["b"], public.network.cpt("b"))
+
+
+def test_around_a_release_the_truth_is_what_was_released():
+    release = pair_release(5.0)
+    drawn = replicate(release, as_released(release, 6))
+    for node in PAIR.nodes:
+        np.testing.assert_array_equal(
+            drawn.truth[node], np.broadcast_to(release.network.cpt(node), drawn.total[node].shape)
+        )
+        assert len(np.unique(drawn.total[node], axis=0)) == 6
 
 
 def test_rows_that_were_not_drawn_keep_the_released_probabilities():

@@ -230,7 +230,7 @@ class InsecureNoise:
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
             raise InputError(f"seed must be a whole number >= 0, or None, got {seed!r}")
         self._generator = np.random.default_rng(seed)
-        self._integers = random.Random(0)  # of any length; seeded anew from the generator for every joint draw
+        self._coins = self._generator.spawn(1)[0]  # rows made from the same seed must not decide whether they are kept
 
     def laplace(self, counts: Counts, scale: float) -> Counts:
         success = -math.expm1(-1.0 / check_scale(scale))
@@ -251,20 +251,30 @@ class InsecureNoise:
         return _check_counts(counts) + draw(draws, success, counts.shape) - draw(draws, success, counts.shape)
 
     def joint(self, tables: Sequence[Counts], scale: float) -> list[Counts]:
-        self._integers = random.Random(int(self._generator.integers(2**63)))
-        return _with_joint(tables, scale, self)
+        return _with_joint(tables, scale, _InsecureChance(self._generator))
+
+    def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
+        return self._coins.random(rows) < float(check_rate(rate))
+
+    def thin(self, counts: Counts, rate: Fraction) -> Counts:
+        return self._generator.binomial(_check_counts(counts), float(check_rate(rate)))
+
+
+class _InsecureChance:
+    """What joint noise draws on."""
+
+    def __init__(self, generator: np.random.Generator):
+        self._generator = generator
+        self._integers = random.Random(int(generator.integers(2**63)))  # of any length
+
+    def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
+        return self._generator.random(rows) < float(rate)
 
     def below(self, bounds: Counts) -> Counts:
         return self._generator.integers(bounds)
 
     def long_below(self, bound: int) -> int:
         return self._integers.randrange(bound)
-
-    def keep(self, rows: int, rate: Fraction) -> NDArray[np.bool_]:
-        return self._generator.random(rows) < float(check_rate(rate))
-
-    def thin(self, counts: Counts, rate: Fraction) -> Counts:
-        return self._generator.binomial(_check_counts(counts), float(check_rate(rate)))
 
 
 @lru_cache(maxsize=256)

@@ -1,9 +1,8 @@
 """Error bars on every answer of a release, privacy noise and sampling error apart.
 
-The deviation of an answer is the root mean square, over plausible networks (`replicates`), of their answer minus
-the released one: it counts bias as well as spread. An interval is the released answer plus or minus the normal
-quantile times the deviation. The privacy part is widened by WIDENING, because plausible networks scatter around
-the released one, which is smoother than the truth. `make bench-intervals` measures the coverage.
+The deviation of an answer is the root mean square of what the learner would get minus what is true, over plausible
+truths (`replicates`): it counts bias as well as spread. An interval is the released answer plus or minus the normal
+quantile times the deviation. `make bench-intervals` measures the coverage.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ from dpbn.inference.map import MaximumEngine
 from dpbn.inference.model import Model
 from dpbn.inference.networks import BatchInference
 from dpbn.inference.predict import Predictor
-from dpbn.uncertainty.replicates import replicate
+from dpbn.uncertainty.replicates import as_released, plausible_truths, replicate
 
 if TYPE_CHECKING:
     from dpbn.network import BayesianNetwork
     from dpbn.release import Release
 
 Array = NDArray[np.float64]
-WIDENING = 1.15  # of the privacy part; one number for all networks, budgets and methods
 POSSIBLE = 1e-9  # mixed into every row, so that evidence is possible in every plausible network
 PARTS = ("total", "privacy", "sampling")
 
@@ -49,12 +47,8 @@ class Bars:
             raise QueryError(f"the level of an interval must be between 0 and 1, got {level!r}")
         if part not in PARTS:
             raise QueryError(f"part must be one of {PARTS}, got {part!r}")
-        squares = {
-            "total": self.total**2 + (WIDENING**2 - 1) * self.privacy**2,
-            "privacy": (WIDENING * self.privacy) ** 2,
-            "sampling": self.sampling**2,
-        }
-        reach = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(squares[part])
+        deviation = {"total": self.total, "privacy": self.privacy, "sampling": self.sampling}[part]
+        reach = NormalDist().inv_cdf((1 + level) / 2) * deviation
         return np.clip(self.values - reach, 0.0, 1.0), np.clip(self.values + reach, 0.0, 1.0)
 
 
@@ -62,52 +56,58 @@ class ErrorBars:
     """Plausible networks around one release, drawn once, asked many times."""
 
     def __init__(self, release: Release, *, replicates: int = 100, seed: int = 0):
-        drawn = replicate(release, replicates, seed)
+        drawn = replicate(release, plausible_truths(release, replicates, seed), seed)
+        self._release, self._count, self._seed = release, replicates, seed
         self._structure = release.structure
-        self._total_cpts = {node: _possible(cpts) for node, cpts in drawn.total.items()}
-        self._sampled_cpts = {node: _possible(cpts) for node, cpts in drawn.sampled.items()}
-        self._total = BatchInference(release.structure, self._total_cpts)
-        self._sampled = BatchInference(release.structure, self._sampled_cpts)
-        self._count = replicates
+        kinds = (drawn.truth, drawn.total, drawn.sampled)
+        self._cpts = [{node: _possible(cpts) for node, cpts in kind.items()} for kind in kinds]
+        self._networks = [BatchInference(release.structure, cpts) for cpts in self._cpts]
+        self._around: list[list[Array]] = []
         self._engine: MaximumEngine | None = None
 
     def query(self, values: Array, targets: Sequence[str], evidence: Evidence | None) -> Bars:
         """Bars of P(targets | evidence), whose released table is `values`."""
-        return _bars(values, self._total.query(targets, evidence), self._sampled.query(targets, evidence))
+        return _bars(values, *(networks.query(targets, evidence) for networks in self._networks))
 
     def posteriors(self, values: Mapping[str, Array], evidence: Evidence | None) -> dict[str, Bars]:
         """Bars of every node's posterior."""
-        total, sampled = self._total.posteriors(evidence), self._sampled.posteriors(evidence)
-        return {node: _bars(values[node], total[node], sampled[node]) for node in values}
+        found = [networks.posteriors(evidence) for networks in self._networks]
+        return {node: _bars(values[node], *(kind[node] for kind in found)) for node in values}
 
     def probability(self, value: float, evidence: Evidence | None) -> Bars:
         """Bars of P(evidence)."""
-        return _bars(np.asarray(value), self._total.probability(evidence), self._sampled.probability(evidence))
+        return _bars(np.asarray(value), *(networks.probability(evidence) for networks in self._networks))
 
     def predictions(self, values: Array, columns: dict[int, NDArray[np.int64]], target: int) -> Bars:
         """Bars of predictions for rows of evidence codes, summed up network by network to spare memory."""
-        predictors = [Predictor(Model(self._structure), self._total.limit) for _ in range(2)]
+        predictors = [Predictor(Model(self._structure), self._networks[0].limit) for _ in self._cpts]
         sums = [np.zeros_like(values) for _ in PARTS]
         for index in range(self._count):
-            pair = []
-            for predictor, cpts in zip(predictors, (self._total_cpts, self._sampled_cpts), strict=True):
+            found = []
+            for predictor, cpts in zip(predictors, self._cpts, strict=True):
                 predictor.model.cpts = [cpts[node][index] for node in self._structure.nodes]
-                pair.append(predictor.predict(columns, len(values), target)[0])
-            for part, difference in enumerate((pair[0] - values, pair[0] - pair[1], pair[1] - values)):
+                found.append(predictor.predict(columns, len(values), target)[0])
+            for part, difference in enumerate(_differences(*found)):
                 sums[part] += np.square(difference)
         return Bars(values, *(np.sqrt(total / self._count) for total in sums))
 
     def tables(self, network: BayesianNetwork) -> dict[str, Bars]:
         """Bars of every cell of the released CPTs."""
-        pairs = {node: (self._total_cpts[node], self._sampled_cpts[node]) for node in network.nodes}
-        return {node: _bars(network.cpt(node), *pair) for node, pair in pairs.items()}
+        return {node: _bars(network.cpt(node), *(cpts[node] for cpts in self._cpts)) for node in network.nodes}
 
     def stability(self, assignment: Mapping[str, str], evidence: Evidence | None) -> float:
-        """Share of plausible networks whose most probable states of these nodes are `assignment`."""
+        """Share of plausible networks whose most probable states of these nodes are `assignment`.
+
+        Networks as the learner would make them if the released one were true. Plausible truths, with rows drawn one by
+        one, scatter too much for that: most probable states follow many rows at once.
+        """
         if not isinstance(assignment, Mapping):
             raise QueryError(f"an assignment must be a mapping of node to state, got {type(assignment).__name__}")
         if self._engine is None:
-            self._engine = MaximumEngine(Model(self._structure), self._total.limit)
+            around = replicate(self._release, as_released(self._release, self._count), self._seed).total
+            nodes = [_possible(around[node]) for node in self._structure.nodes]
+            self._around = [[cpts[index] for cpts in nodes] for index in range(self._count)]
+            self._engine = MaximumEngine(Model(self._structure), self._networks[0].limit)
         model, words = self._engine.model, self._engine.model.vocabulary
         findings = words.findings(evidence)
         if not assignment and len(findings.hard) == len(words.nodes):  # nothing is left to explain
@@ -115,8 +115,8 @@ class ErrorBars:
         targets = tuple(sorted(words.targets(list(assignment), findings.hard)))
         wanted = {words.position(node): self._structure.schema[node].index(s) for node, s in assignment.items()}
         same = 0
-        for index in range(self._count):
-            model.cpts = [self._total_cpts[node][index] for node in self._structure.nodes]
+        for cpts in self._around:
+            model.cpts = cpts
             same += self._engine.map(targets, findings)[0] == wanted
         return same / self._count
 
@@ -125,8 +125,11 @@ def _possible(cpts: Array) -> Array:
     return cpts * (1 - POSSIBLE) + POSSIBLE / cpts.shape[-1]
 
 
-def _bars(values: Array, total: Array, sampled: Array) -> Bars:
-    def deviation(difference: Array) -> Array:
-        return np.sqrt(np.mean(np.square(difference), axis=0))
+def _differences(truth: Array, total: Array, sampled: Array) -> tuple[Array, Array, Array]:
+    """In total, by privacy noise, by sampling."""
+    return total - truth, total - sampled, sampled - truth
 
-    return Bars(values, deviation(total - values), deviation(total - sampled), deviation(sampled - values))
+
+def _bars(values: Array, truth: Array, total: Array, sampled: Array) -> Bars:
+    differences = _differences(truth, total, sampled)
+    return Bars(values, *(np.sqrt(np.mean(np.square(difference), axis=0)) for difference in differences))

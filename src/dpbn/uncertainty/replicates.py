@@ -1,17 +1,20 @@
-"""Plausible networks around a release: a parametric bootstrap over sampling and over the noise.
+"""Plausible truths, and what the learner would make of each: a parametric bootstrap over truth, sampling and noise.
 
-Each replicate draws rows from the released network, counts the tables that were measured, adds noise of the
-published laws, and estimates again as the learner did. `total` holds these networks; `sampled` holds what the
-same rows give without noise, so that total - sampled is the privacy noise and sampled - released the sampling.
-Only published values go in: post-processing, no budget.
+Nobody knows the true network, but a release tells how well it knows each row of its CPTs: as well as k records without
+noise would. So a replicate begins with a truth of its own, every row from Dirichlet(k p + m q): p is the released row,
+m its number of states, and q a distribution drawn once for all rows of the node, any as likely as any other.
+A known row stays close to p. Rows that noise hides may be far from p, all in the same direction: p is smoother than the
+truth, and does not tell. A state that no record had may be true of one in as many.
 
-A state that no record had, with next to no noise on it, is as good as impossible in the released network and would
-never be drawn, though it may well be true of one record in as many. So, where noise is small, rows are drawn from a
-network with half a record more behind every cell (Jeffreys).
+From that truth rows are drawn, the tables that were measured are counted, noise of the published laws is added, and
+the learner's estimate is made again. `total` holds these networks, `sampled` what the same rows give without noise:
+total - truth is an error as the learner makes it, total - sampled its part by privacy noise, sampled - truth its part
+by sampling. Only published values go in: post-processing, no budget.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,11 +22,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.inference import Inference
 from dpbn.learners.procedure1 import normalised_rows
-from dpbn.measurement import estimated_rows
-from dpbn.network import BayesianNetwork
-from dpbn.support import supports
+from dpbn.learners.refinement import CELL_LIMIT, ModelMargins
+from dpbn.measurement import Names, estimated_rows
+from dpbn.network import BayesianNetwork, Structure
+from dpbn.support import Support, supports
 from dpbn.uncertainty.reestimate import estimator_of
 from dpbn.uncertainty.simulate import simulated, simulated_noise
 
@@ -31,72 +34,92 @@ if TYPE_CHECKING:
     from dpbn.release import Release
 
 Array = NDArray[np.float64]
-HALF = 0.5
-NEGLIGIBLE = 2e-3  # of that: noise of more than twenty records says more
+Cpts = Mapping[str, Array]  # by node, with the replicate as the first axis
 MOST_ROWS = 20_000  # more rows are not drawn: their counts are scaled up, and the deviations by the square root
+LEAST_ROWS = 1e-3  # of a noisy count, which may be negative
 
 
 @dataclass(frozen=True)
 class Replicates:
-    """CPTs of plausible networks, by node, with the replicate as the first axis."""
+    """CPTs of networks, by node, with the replicate as the first axis."""
 
-    total: Mapping[str, Array]
-    sampled: Mapping[str, Array]
+    truth: Cpts
+    total: Cpts
+    sampled: Cpts
 
 
-def replicate(release: Release, count: int = 100, seed: int = 0) -> Replicates:
-    """`count` plausible networks around `release`."""
+def replicate(release: Release, truth: Cpts, seed: int = 0) -> Replicates:
+    """What the learner would make of tables like those of `release`, if each network of `truth` were true."""
     structure = release.structure
     estimate = estimator_of(release)
     measured = [m.names for m in release.measurements]
     families = [structure.family(node).names for node in structure.nodes]
-    counts = _scaled_counts(release, [*measured, *families], count, seed)
-    noisy = simulated_noise(counts[: len(measured)], release.measurements, seed)
-    estimated = estimate(noisy)
+    truth, counts = _counted(structure, truth, [*measured, *families], estimated_rows(release.measurements), seed)
+    estimated = estimate(simulated_noise(counts[: len(measured)], release.measurements, seed))
     total, sampled = {}, {}
     for node, table in zip(structure.nodes, counts[len(measured) :], strict=True):
-        released = np.broadcast_to(release.network.cpt(node), table.shape)
         public = node in release.public_nodes
-        total[node] = released if public else estimated[node]
-        sampled[node] = released if public else _frequencies(table, released)
-    return Replicates(total, sampled)
+        total[node] = truth[node] if public else estimated[node]
+        sampled[node] = truth[node] if public else _frequencies(table, truth[node])
+    return Replicates(truth, total, sampled)
 
 
-def _scaled_counts(
-    release: Release, tables: Sequence[tuple[str, ...]], count: int, seed: int
-) -> list[NDArray[np.int64]]:
-    """Counts over each table (replicate first) of the estimated number of rows."""
-    rows, network = estimated_rows(release.measurements), _smoothed(release)
-    scale_up = rows > 1.5 * MOST_ROWS
-    drawn = MOST_ROWS if scale_up else max(1, round(rows))
-    each = [simulated(network, drawn, seed * 7919 + index).counts(tables) for index in range(count)]
-    stacked = [np.stack([counted[names] for counted in each]) for names in tables]
-    if not scale_up:
-        return stacked
-    factor, ask = rows / drawn, Inference(network)
-    scaled = []
-    for names, table in zip(tables, stacked, strict=True):
-        mean = drawn * (ask.query(names).values if names else np.ones(()))
-        wanted = mean * factor + (table - mean) * np.sqrt(factor)
-        scaled.append(np.rint(wanted).astype(np.int64))
-    return scaled
+def as_released(release: Release, count: int) -> dict[str, Array]:
+    """The released network, so many times."""
+    return {node: np.broadcast_to(cpt, (count, *cpt.shape)) for node, cpt in release.network.cpts.items()}
 
 
-def _smoothed(release: Release) -> BayesianNetwork:
-    """The released network with up to half a record more in every cell, the less the more noise a cell has."""
-    structure, cpts = release.structure, dict(release.network.cpts)
-    for node, support in supports(structure, release.measurements).items():
-        share = 1.0 / (1.0 + support.cell_deviation**2)
-        if node not in release.public_nodes and share > NEGLIGIBLE:
+def plausible_truths(release: Release, count: int, seed: int = 0) -> dict[str, Array]:
+    """So many networks that may be true, as far as the release tells."""
+    truth, generator = as_released(release, count), np.random.default_rng(seed)
+    for node, support in supports(release.structure, release.measurements).items():
+        if node not in release.public_nodes:
             cpt = release.network.cpt(node)
+            states = cpt.shape[-1]
             said = np.broadcast_to(release.prior.get(node, 0.0), cpt.shape).sum(axis=-1)
-            rows = np.maximum(support.counts, 0.0) + said + (1.0 - share) * HALF * cpt.shape[-1]  # a row without any
-            cpts[node] = (rows[..., None] * cpt + share * HALF) / (rows[..., None] + share * HALF * cpt.shape[-1])
-    return BayesianNetwork(structure, cpts)
+            known = _known_records(support, states) + said
+            common = generator.dirichlet(np.ones(states), count).reshape(count, *[1] * (cpt.ndim - 1), states)
+            truth[node] = normalised_rows(generator.standard_gamma(known[..., None] * cpt + states * common))
+    return truth
 
 
-def _frequencies(table: NDArray[np.int64], released: Array) -> Array:
-    """Relative frequencies; rows not drawn keep the released probabilities."""
+def _known_records(support: Support, states: int) -> Array:
+    """k: so many records without noise tell as much of a row.
+
+    A cell of a row of n records has noise of variance v: p(1-p)/n + v/n^2 is p(1-p)/k, added up over an even row.
+    """
+    rows = np.maximum(support.counts, LEAST_ROWS)
+    noise = states * support.cell_deviation**2 / max(1 - 1 / states, 0.5)
+    return np.asarray(rows * rows / (rows + noise))
+
+
+def _counted(
+    structure: Structure, truth: Cpts, tables: Sequence[Names], rows: float, seed: int
+) -> tuple[Cpts, list[NDArray[np.int64]]]:
+    """Counts over each table (replicate first) of so many rows of every truth; the truths, which may have to move."""
+    drawn = MOST_ROWS if rows > 1.5 * MOST_ROWS else max(1, round(rows))
+    each = []
+    for index in range(len(next(iter(truth.values())))):
+        network = BayesianNetwork(structure, {node: cpts[index] for node, cpts in truth.items()})
+        each.append(simulated(network, drawn, seed * 7919 + index).counts(tables))
+    counts = [np.stack([counted[names] for counted in each]) for names in tables]
+    if rows <= 1.5 * MOST_ROWS:
+        return truth, counts
+    factor, margins = rows / drawn, ModelMargins(structure, tables)
+    if margins.largest <= CELL_LIMIT:
+        means = [drawn * margin for margin in margins(truth)]
+        pairs = zip(means, counts, strict=True)
+        scaled = [mean * factor + (table - mean) * math.sqrt(factor) for mean, table in pairs]
+    else:  # what the tables expect cannot be told: so the truths move towards what was drawn, in their stead
+        scaled = [np.asarray(table * factor) for table in counts]
+        families = zip(structure.nodes, counts[-len(structure.nodes) :], strict=True)
+        found = {node: _frequencies(table, truth[node]) for node, table in families}
+        truth = {node: found[node] + (cpts - found[node]) / math.sqrt(factor) for node, cpts in truth.items()}
+    return truth, [np.rint(table).astype(np.int64) for table in scaled]
+
+
+def _frequencies(table: NDArray[np.int64], otherwise: Array) -> Array:
+    """Relative frequencies; rows not drawn have other probabilities."""
     counts = table.astype(np.float64)
     seen = counts.sum(axis=-1, keepdims=True) > 0
-    return np.where(seen, normalised_rows(counts), released)
+    return np.where(seen, normalised_rows(counts), otherwise)
