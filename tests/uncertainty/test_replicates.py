@@ -9,6 +9,7 @@ import dpbn
 from dpbn.measurement import Measurement, variance_apart
 from dpbn.uncertainty import replicates
 from dpbn.uncertainty.replicates import _counted, _frequencies, as_released, plausible_truths, replicate
+from dpbn.uncertainty.simulate import simulated_noise
 
 SHARES = np.array([0.5, 0.3, 0.2])
 PAIR = dpbn.Structure(
@@ -68,6 +69,16 @@ def test_no_two_replicates_are_the_same_whatever_the_seed(rows):
     for part in ("truth", "total", "sampled"):
         every = np.concatenate([getattr(first, part)["a"], getattr(other, part)["a"]])
         assert len(np.unique(every, axis=0)) == 24
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_noise_is_drawn_apart_from_truths(seed):
+    """From one stream, noise would lead where the truth does, and hide how far the estimate stays behind."""
+    release = one_table(100, 100.0)
+    truth = plausible_truths(release, 4_000, seed)["a"]
+    (noise,) = simulated_noise([np.zeros((4_000, 3), dtype=np.int64)], release.measurements, seed)
+    for state in range(3):
+        assert abs(np.corrcoef(truth[:, state], noise[:, state])[0, 1]) < 5 / 4_000**0.5
 
 
 @pytest.mark.parametrize("rows", [700, 50_000, 3_000_000])

@@ -71,7 +71,7 @@ def as_released(release: Release, count: int) -> dict[str, Array]:
 
 def plausible_truths(release: Release, count: int, seed: int = 0) -> dict[str, Array]:
     """So many networks that may be true, as far as the release tells."""
-    truth, generator = as_released(release, count), np.random.default_rng(seed)
+    truth, generator = as_released(release, count), np.random.default_rng([seed, 1])  # not the stream of the noise
     for node, support in supports(release.structure, release.measurements).items():
         if node not in release.public_nodes:
             cpt = release.network.cpt(node)
@@ -101,7 +101,7 @@ def _counted(
     each = []
     for index in range(len(next(iter(truth.values())))):
         network = BayesianNetwork(structure, {node: cpts[index] for node, cpts in truth.items()})
-        each.append(simulated(network, drawn, seed * 7919 + index).counts(tables))
+        each.append(simulated(network, drawn, seed * 7919 + index + 1).counts(tables))
     counts = [np.stack([counted[names] for counted in each]) for names in tables]
     if rows <= 1.5 * MOST_ROWS:
         return truth, counts
