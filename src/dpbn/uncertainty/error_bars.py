@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from dpbn.inference.evidence import Evidence
 from dpbn.inference.map import MaximumEngine
 from dpbn.inference.model import Model
 from dpbn.inference.networks import BatchInference
+from dpbn.inference.plan import CELL_LIMIT
 from dpbn.inference.predict import Predictor
 from dpbn.uncertainty.replicates import as_released, plausible_truths, replicate
 
@@ -53,17 +55,30 @@ class Bars:
 
 
 class ErrorBars:
-    """Plausible networks around one release, drawn once, asked many times."""
+    """Plausible networks around one release, drawn at the first question that needs them, asked many times."""
 
     def __init__(self, release: Release, *, replicates: int = 100, seed: int = 0):
-        drawn = replicate(release, plausible_truths(release, replicates, seed), seed)
         self._release, self._count, self._seed = release, replicates, seed
         self._structure = release.structure
+        self._engine = MaximumEngine(Model(release.structure), CELL_LIMIT)
+
+    @cached_property
+    def _cpts(self) -> list[dict[str, Array]]:
+        """Of plausible truths, of what the learner would make of them, and of what it would make without noise."""
+        drawn = replicate(self._release, plausible_truths(self._release, self._count, self._seed), self._seed)
         kinds = (drawn.truth, drawn.total, drawn.sampled)
-        self._cpts = [{node: _possible(cpts) for node, cpts in kind.items()} for kind in kinds]
-        self._networks = [BatchInference(release.structure, cpts) for cpts in self._cpts]
-        self._around: list[list[Array]] = []
-        self._engine: MaximumEngine | None = None
+        return [{node: _possible(cpts) for node, cpts in kind.items()} for kind in kinds]
+
+    @cached_property
+    def _networks(self) -> list[BatchInference]:
+        return [BatchInference(self._structure, cpts) for cpts in self._cpts]
+
+    @cached_property
+    def _around(self) -> list[list[Array]]:
+        """CPTs as the learner would make them if the released network were true."""
+        around = replicate(self._release, as_released(self._release, self._count), self._seed).total
+        nodes = [_possible(around[node]) for node in self._structure.nodes]
+        return [[cpts[index] for cpts in nodes] for index in range(self._count)]
 
     def query(self, values: Array, targets: Sequence[str], evidence: Evidence | None) -> Bars:
         """Bars of P(targets | evidence), whose released table is `values`."""
@@ -80,7 +95,7 @@ class ErrorBars:
 
     def predictions(self, values: Array, columns: dict[int, NDArray[np.int64]], target: int) -> Bars:
         """Bars of predictions for rows of evidence codes, summed up network by network to spare memory."""
-        predictors = [Predictor(Model(self._structure), self._networks[0].limit) for _ in self._cpts]
+        predictors = [Predictor(Model(self._structure), CELL_LIMIT) for _ in self._cpts]
         sums = [np.zeros_like(values) for _ in PARTS]
         for index in range(self._count):
             found = []
@@ -103,11 +118,6 @@ class ErrorBars:
         """
         if not isinstance(assignment, Mapping):
             raise QueryError(f"an assignment must be a mapping of node to state, got {type(assignment).__name__}")
-        if self._engine is None:
-            around = replicate(self._release, as_released(self._release, self._count), self._seed).total
-            nodes = [_possible(around[node]) for node in self._structure.nodes]
-            self._around = [[cpts[index] for cpts in nodes] for index in range(self._count)]
-            self._engine = MaximumEngine(Model(self._structure), self._networks[0].limit)
         model, words = self._engine.model, self._engine.model.vocabulary
         findings = words.findings(evidence)
         if not assignment and len(findings.hard) == len(words.nodes):  # nothing is left to explain
