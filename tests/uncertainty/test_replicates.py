@@ -134,7 +134,11 @@ def test_a_row_whose_noisy_count_is_negative_may_be_anything():
     assert rows.std(axis=0).min() > 0.2
 
 
-def test_what_is_public_is_true():
+@pytest.mark.parametrize(("most", "cells"), [(20_000, 4_000_000), (100, 4_000_000), (100, 0)])
+def test_what_is_public_is_true(most, cells, monkeypatch):
+    """Where all rows are drawn, where some are and the network tells what to expect, and where it cannot."""
+    monkeypatch.setattr(replicates, "MOST_ROWS", most)
+    monkeypatch.setattr(replicates, "CELL_LIMIT", cells)
     public = pair_release(1e-3, public_nodes=("a",))
     drawn = estimates(public, 5)
     for part in (drawn.truth, drawn.total, drawn.sampled):
