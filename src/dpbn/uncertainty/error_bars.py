@@ -23,6 +23,7 @@ from dpbn.inference.model import Model
 from dpbn.inference.networks import BatchInference
 from dpbn.inference.plan import CELL_LIMIT
 from dpbn.inference.predict import Predictor
+from dpbn.learners.procedure1 import normalised_rows
 from dpbn.uncertainty.replicates import as_released, plausible_truths, replicate
 
 if TYPE_CHECKING:
@@ -76,8 +77,12 @@ class ErrorBars:
     @cached_property
     def _around(self) -> list[list[Array]]:
         """CPTs as the learner would make them if the released network were true."""
-        around = replicate(self._release, as_released(self._release, self._count), self._seed).total
-        nodes = [_possible(around[node]) for node in self._structure.nodes]
+        released = as_released(self._release, self._count)
+        drawn = replicate(self._release, released, self._seed)
+        nodes = []
+        for node in self._structure.nodes:  # where the truth had to move, its error is that of the released network
+            cpts = np.maximum(drawn.total[node] + (released[node] - drawn.truth[node]), 0.0)
+            nodes.append(_possible(normalised_rows(cpts)))
         return [[cpts[index] for cpts in nodes] for index in range(self._count)]
 
     def query(self, values: Array, targets: Sequence[str], evidence: Evidence | None) -> Bars:
