@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import dpbn
 from dpbn.errors import FormatError, ImpossibleEvidenceError, QueryError
 from dpbn.release import from_dict, to_dict
+from dpbn.uncertainty import error_bars, replicates
 from dpbn.uncertainty.error_bars import Bars, ErrorBars
 from dpbn.uncertainty.leaning import Leaning, WeakRow, leanings, relevant, weak_rows_behind
 from dpbn.uncertainty.reestimate import estimator_of
@@ -181,6 +182,33 @@ def test_stability_falls_with_the_budget(asia):
         ask.stability({}, {"dysp": "yes"})
     with pytest.raises(QueryError, match="mapping of node to state"):
         ask.stability(["dysp"])
+
+
+@pytest.mark.parametrize("cells", [4_000_000, 0])
+def test_stability_rises_with_the_number_of_rows(cells, monkeypatch):
+    """Rows are drawn up to a number, and scaled: also where the network is too wide to tell what they should be."""
+    monkeypatch.setattr(replicates, "CELL_LIMIT", cells)
+    network = rare(0.503)
+    release = dpbn.learn(network.sample(2_000_000, seed=1), network, 10.0, noise=dpbn.InsecureNoise(1))
+    assert release.network.cpt("a")[0] > 0.502  # five deviations of as many rows from even, half a one of the drawn
+    assert dpbn.Inference(release).stability({"a": "rare"}) == 1.0
+
+
+def test_only_the_networks_that_a_question_needs_are_drawn(asia, monkeypatch):
+    release = release_of(asia)
+    drawn = []
+    for kind in ("plausible_truths", "as_released"):
+        draw = getattr(error_bars, kind)
+        monkeypatch.setattr(error_bars, kind, lambda *given, kind=kind, draw=draw: drawn.append(kind) or draw(*given))
+    ask = dpbn.Inference(release)
+    for _ in range(2):
+        ask.stability({"asia": "no"})
+    assert drawn == ["as_released"]
+    ask = dpbn.Inference(release)
+    for _ in range(2):
+        ask.intervals()
+        ask.predict_intervals({"smoke": ["yes"]}, "lung")
+    assert drawn == ["as_released", "plausible_truths"]
 
 
 def test_only_noisy_releases_have_error_bars(asia):

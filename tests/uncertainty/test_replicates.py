@@ -9,6 +9,7 @@ import dpbn
 from dpbn.measurement import Measurement, variance_apart
 from dpbn.uncertainty import replicates
 from dpbn.uncertainty.replicates import _counted, _frequencies, as_released, plausible_truths, replicate
+from dpbn.uncertainty.simulate import simulated_noise
 
 SHARES = np.array([0.5, 0.3, 0.2])
 PAIR = dpbn.Structure(
@@ -70,6 +71,16 @@ def test_no_two_replicates_are_the_same_whatever_the_seed(rows):
         assert len(np.unique(every, axis=0)) == 24
 
 
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_noise_is_drawn_apart_from_truths(seed):
+    """From one stream, noise would lead where the truth does, and hide how far the estimate stays behind."""
+    release = one_table(100, 100.0)
+    truth = plausible_truths(release, 4_000, seed)["a"]
+    (noise,) = simulated_noise([np.zeros((4_000, 3), dtype=np.int64)], release.measurements, seed)
+    for state in range(3):
+        assert abs(np.corrcoef(truth[:, state], noise[:, state])[0, 1]) < 5 / 4_000**0.5
+
+
 @pytest.mark.parametrize("rows", [700, 50_000, 3_000_000])
 def test_counts_are_those_of_so_many_rows(rows):
     release = one_table(rows, 1.0)
@@ -123,7 +134,11 @@ def test_a_row_whose_noisy_count_is_negative_may_be_anything():
     assert rows.std(axis=0).min() > 0.2
 
 
-def test_what_is_public_is_true():
+@pytest.mark.parametrize(("most", "cells"), [(20_000, 4_000_000), (100, 4_000_000), (100, 0)])
+def test_what_is_public_is_true(most, cells, monkeypatch):
+    """Where all rows are drawn, where some are and the network tells what to expect, and where it cannot."""
+    monkeypatch.setattr(replicates, "MOST_ROWS", most)
+    monkeypatch.setattr(replicates, "CELL_LIMIT", cells)
     public = pair_release(1e-3, public_nodes=("a",))
     drawn = estimates(public, 5)
     for part in (drawn.truth, drawn.total, drawn.sampled):

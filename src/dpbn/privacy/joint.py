@@ -116,7 +116,7 @@ class Law:
 def law(sizes: tuple[int, ...]) -> Law:
     top = sum(size - 1 for size in sizes)
     grids = within({m for size in sizes for m in (size - 1, size)}, top + 2)  # squares have a degree of 2 more
-    product: NDArray[Any] = math.prod((grids[size] for size in sizes), start=_ONE)
+    product: NDArray[Any] = math.prod((grids[size] ** sizes.count(size) for size in set(sizes)), start=_ONE)
     steps = np.arange(top + 3).astype(object)
     total = (steps[:, None] - steps[None, :]) ** 2
     cells = {

@@ -23,6 +23,7 @@ from dpbn.inference.model import Model
 from dpbn.inference.networks import BatchInference
 from dpbn.inference.plan import CELL_LIMIT
 from dpbn.inference.predict import Predictor
+from dpbn.learners.procedure1 import normalised_rows
 from dpbn.uncertainty.replicates import as_released, plausible_truths, replicate
 
 if TYPE_CHECKING:
@@ -55,15 +56,16 @@ class Bars:
 
 
 class ErrorBars:
-    """Plausible networks around one release, drawn once (at the first question), asked many times."""
+    """Plausible networks around one release, drawn at the first question that needs them, asked many times."""
 
     def __init__(self, release: Release, *, replicates: int = 100, seed: int = 0):
         self._release, self._count, self._seed = release, replicates, seed
         self._structure = release.structure
+        self._engine = MaximumEngine(Model(release.structure), CELL_LIMIT)
 
     @cached_property
     def _cpts(self) -> list[dict[str, Array]]:
-        """What is true, what the learner makes of it, and what it would make of it without noise."""
+        """Of plausible truths, of what the learner would make of them, and of what it would make without noise."""
         drawn = replicate(self._release, plausible_truths(self._release, self._count, self._seed), self._seed)
         kinds = (drawn.truth, drawn.total, drawn.sampled)
         return [{node: _possible(cpts) for node, cpts in kind.items()} for kind in kinds]
@@ -74,14 +76,14 @@ class ErrorBars:
 
     @cached_property
     def _around(self) -> list[list[Array]]:
-        """CPTs of networks as the learner would make them if the released one were true."""
-        drawn = replicate(self._release, as_released(self._release, self._count), self._seed).total
-        nodes = [_possible(drawn[node]) for node in self._structure.nodes]
+        """CPTs as the learner would make them if the released network were true."""
+        released = as_released(self._release, self._count)
+        drawn = replicate(self._release, released, self._seed)
+        nodes = []
+        for node in self._structure.nodes:  # where the truth had to move, its error is that of the released network
+            cpts = np.maximum(drawn.total[node] + (released[node] - drawn.truth[node]), 0.0)
+            nodes.append(_possible(normalised_rows(cpts)))
         return [[cpts[index] for cpts in nodes] for index in range(self._count)]
-
-    @cached_property
-    def _engine(self) -> MaximumEngine:
-        return MaximumEngine(Model(self._structure), CELL_LIMIT)
 
     def query(self, values: Array, targets: Sequence[str], evidence: Evidence | None) -> Bars:
         """Bars of P(targets | evidence), whose released table is `values`."""
@@ -116,8 +118,8 @@ class ErrorBars:
     def stability(self, assignment: Mapping[str, str], evidence: Evidence | None) -> float:
         """Share of plausible networks whose most probable states of these nodes are `assignment`.
 
-        Networks around the released one: plausible truths, with rows drawn one by one, scatter too much for most
-        probable states, which follow many rows at once.
+        Networks as the learner would make them if the released one were true. Plausible truths, with rows drawn one by
+        one, scatter too much for that: most probable states follow many rows at once.
         """
         if not isinstance(assignment, Mapping):
             raise QueryError(f"an assignment must be a mapping of node to state, got {type(assignment).__name__}")

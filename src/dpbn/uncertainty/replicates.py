@@ -54,7 +54,8 @@ def replicate(release: Release, truth: Cpts, seed: int = 0) -> Replicates:
     estimate = estimator_of(release)
     measured = [m.names for m in release.measurements]
     families = [structure.family(node).names for node in structure.nodes]
-    truth, counts = _counted(structure, truth, [*measured, *families], estimated_rows(release.measurements), seed)
+    moved, counts = _counted(structure, truth, [*measured, *families], estimated_rows(release.measurements), seed)
+    truth = {node: cpts if node in release.public_nodes else moved[node] for node, cpts in truth.items()}
     estimated = estimate(simulated_noise(counts[: len(measured)], release.measurements, seed))
     total, sampled = {}, {}
     for node, table in zip(structure.nodes, counts[len(measured) :], strict=True):
@@ -71,7 +72,7 @@ def as_released(release: Release, count: int) -> dict[str, Array]:
 
 def plausible_truths(release: Release, count: int, seed: int = 0) -> dict[str, Array]:
     """So many networks that may be true, as far as the release tells."""
-    truth, generator = as_released(release, count), np.random.default_rng(seed)
+    truth, generator = as_released(release, count), np.random.default_rng([seed, 1])  # not the stream of the noise
     for node, support in supports(release.structure, release.measurements).items():
         if node not in release.public_nodes:
             cpt = release.network.cpt(node)
@@ -101,7 +102,7 @@ def _counted(
     each = []
     for index in range(len(next(iter(truth.values())))):
         network = BayesianNetwork(structure, {node: cpts[index] for node, cpts in truth.items()})
-        each.append(simulated(network, drawn, seed * 7919 + index).counts(tables))
+        each.append(simulated(network, drawn, seed * 7919 + index + 1).counts(tables))
     counts = [np.stack([counted[names] for counted in each]) for names in tables]
     if rows <= 1.5 * MOST_ROWS:
         return truth, counts
