@@ -48,7 +48,7 @@ LIMITS = """## Known limits
   hopeless (figure above). Wide families are refused at once.
 - **Audits miss small faults when they are short.** A stage I that is not charged (a loss of 1.1 where 1 is promised) was
   missed with 200,000 runs and is caught with a million, which broken mechanisms have since.
-- **Intervals of very large networks are slow**: they re-estimate the network many times.
+- **Intervals of very large networks are slow**: they re-estimate the network many times (andes, 223 nodes: about 20 seconds of one core, once per command). `--no-interval` does without.
 - **CSV**: a line with too many or too few fields stops reading; how many such lines there are is not counted.
 - **Release readers**: gzip files may expand 60-fold (or to 16 MB), more is refused.
 - **No vulnerability scan**: `pip-audit` is pinned, but its data come from the network and could not be had where these

@@ -3,7 +3,7 @@
 Symbols: β_i is the table P(C_i) of clique i, μ the table P(S) of a separator. Evidence multiplies the β of
 its home clique. A message is (new μ)/(old μ), with 0/0 = 0; only cliques between findings (and to the target)
 exchange messages. Behind them hang subtrees without evidence: their nodes' posteriors are (new μ)·P(X | S),
-one vector times a matrix prepared at compile time (`Shadow`).
+one vector times a matrix prepared at compile time (`Shadows`).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ SMALLEST_VARIANCE = 1e-4
 
 @dataclass(frozen=True)
 class Layout:
-    """The public side of an estimate: tables in schema order, what they share, where each family is read."""
+    """The public side of an estimate: tables in schema order, their cells, what they share."""
 
     tables: tuple[Names, ...]
     cells: tuple[int, ...]

@@ -28,9 +28,9 @@ FLOOR = 1e-6  # least weight, as a part of the largest: every CPT is released, s
 
 
 def influences(structure: Structure, workload: Workload, around: Mapping[str, Array] | None = None) -> dict[str, float]:
-    """Weight per node for `plan_tables`: mean L1 change of the answers per unit of noise on its family's cells.
+    """Weight per node: mean L1 change of the answers per unit of noise on its family's cells.
 
-    On made-up networks, or on the one with the CPTs `around`.
+    For `plan_tables` and `plan_groups`. On made-up networks, or on the one with the CPTs `around`.
     """
     names = {name for query in workload for name in query.names}
     relevant = [node for node in structure.nodes if node in ancestors(structure.dag, sorted(names))]

@@ -1,9 +1,10 @@
-"""Private-PGM on the tables and shares that dpbn's default learner chooses: mbi with the best tables known here.
+"""Private-PGM on the tables and shares that dpbn chooses for noise drawn apart: mbi with the best tables known here.
 
 Output: CPTs read off the fitted model's family marginals.
 Guarantee: epsilon-DP, discrete Laplace noise on every cell of each table, shares that sum to epsilon.
 Sensitivity: adding or removing a record changes one cell of each table by 1; tables compose.
-Source: as `private_pgm`; the tables are those of `dpbn.learners.strategy`, so what differs from dpbn is the estimate.
+Source: as `private_pgm`; the tables are those of `dpbn.learners.strategy`. dpbn's default also draws noise together,
+which mbi cannot use, and may merge fewer tables for it; the rest of the difference is the estimate.
 """
 
 from __future__ import annotations
