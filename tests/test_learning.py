@@ -195,6 +195,14 @@ def test_losses_of_different_kinds_do_not_share_a_cap(asia, ledger):
     assert ledger.remaining("asia").spent_epsilon == 2
 
 
+def test_a_variable_of_the_network_is_nobodys_name(asia, ledger):
+    """A few rows per state would be learned from, and "one smoke" protected."""
+    network, data = asia
+    with pytest.raises(InputError, match="whose row it is, got 'smoke', a variable of the network"):
+        dpbn.learn(data, network, 1.0, unit="smoke", ledger=ledger, dataset="asia")
+    assert ledger.remaining("asia").spent_epsilon == 0
+
+
 def test_an_interrupt_between_charge_and_noise_stays_charged_and_says_so(asia, ledger, monkeypatch):
     def interrupted(counts, scale):
         raise KeyboardInterrupt
