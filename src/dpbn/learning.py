@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ Array = NDArray[np.float64]
 @np.errstate(under="ignore")  # as NumPy has it: a caller who has it raise must not lose what is paid for
 def learn(
     data: Any,
-    structure: Structure | BayesianNetwork | str,
+    structure: str | Path | Structure | BayesianNetwork | Release,
     epsilon: float = 1.0,
     delta: float = 0.0,
     *,
