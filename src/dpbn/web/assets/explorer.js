@@ -274,8 +274,9 @@ function buttons() {
   const search = byId("search");
   search.addEventListener("change", () => {
     const wanted = search.value.trim().toLowerCase();
-    const node = state.release.nodes.find(({ name }) => name.toLowerCase() === wanted)
-      ?? (wanted && state.release.nodes.find(({ name }) => name.toLowerCase().includes(wanted)));
+    const place = (name) => name.toLowerCase().indexOf(wanted); // names that begin with it come first, the shortest before
+    const near = wanted ? state.release.nodes.filter(({ name }) => place(name) >= 0) : [];
+    const [node] = near.sort((one, two) => place(one.name) - place(two.name) || one.name.length - two.name.length);
     byId("no-match").textContent = node || !wanted ? "" : `No node matches “${label(search.value.trim())}”`;
     if (node && graph.go(node.name)) search.value = "";
   });

@@ -79,7 +79,7 @@ export function createPanel(release, act) {
     const place = byId("best-answer");
     const found = state.explanation;
     if (state.best === "off" || !found) {
-      place.replaceChildren(...(state.best === "map" && !state.targets.length ? [element("p", { class: "quiet", text: "Choose at least one node without evidence." })] : []));
+      place.replaceChildren(...(state.best === "map" && !state.targets.length ? [element("p", { class: "quiet", text: "Click a node without evidence, then add it here." })] : []));
       return;
     }
     const facts = [element("p", { class: "fact" }, element("span", { text: "Probability " }), element("b", { text: probabilityText(found.probability) }))];
