@@ -66,7 +66,7 @@ def learn(
     structure = load_structure(structure)
     check_cells(structure)
     workload = None if workload is None else checked_workload(structure, workload)
-    learner = None if method == "exact" and not options else learner_of(method, options, delta, workload)
+    learner = None if method == "exact" and not options else learner_of(method, options, delta, workload, learn)
     budget = Budget(epsilon, delta)
     epsilon, delta = budget.epsilon, budget.delta  # Python's own numbers, which the ledger reads exactly
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]

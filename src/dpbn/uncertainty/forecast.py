@@ -181,7 +181,7 @@ def plan(
     Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
     queries = checked_workload(structure, workload or ())
-    learner = learner_of(method, options, delta, None)
+    learner = learner_of(method, options, delta, None, plan)
     if queries and takes_workload(method):
         learner = learner_of(method, options, delta, queries)
     known = _network_of(guess, structure)
