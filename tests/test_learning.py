@@ -197,9 +197,7 @@ def test_losses_of_different_kinds_do_not_share_a_cap(asia, ledger):
 
 def test_mistyped_arguments_come_back_with_a_suggestion(asia):
     network, data = asia
-    with pytest.raises(
-        InputError, match=r"\(stage_one\), got .*; did you mean 'max_contributions'"
-    ):
+    with pytest.raises(InputError, match=r"\(stage_one\), got .*; did you mean 'max_contributions'"):
         dpbn.learn(data, network, 1.0, max_contribution=3)
     with pytest.raises(InputError, match=r"'uniform' \(it has none\), got \['guess'\]"):
         dpbn.learn(data, network, 1.0, method="uniform", guess=network)
