@@ -76,7 +76,7 @@ def test_page_answers_every_question(release, tmp_path):
         assert point.question in card
     for node in release.network.nodes:
         assert f"<b>{node}</b>" in page
-    assert "Ward 7" in page
+    assert "Ward 7" in page and "need not add up" in page
     assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
     document = json.loads(privacy)
     assert document["epsilon"] == release.guarantee.epsilon

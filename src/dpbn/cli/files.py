@@ -172,6 +172,10 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
     click.echo(title)
     columns = ["node", "parents", "states", *(["epsilon", "weak rows", "reliability"] if release else [])]
     print_table(columns, [_line(row, release is not None) for row in rows])
+    if release and release.allocation:
+        click.echo(
+            "epsilon: of tables with the node and its parents; one may serve several nodes: they need not add up"
+        )
     if release and any(row["weak_rows"] for row in rows):
         click.echo("weak rows: so few records that the row cannot be told from an empty one; see dpbn report")
 
