@@ -142,8 +142,7 @@ class _Bare:
         self.structure = structure
 
     def __repr__(self) -> str:
-        arcs = len(self.structure.dag.arcs)
-        return f"Structure({len(self.structure.nodes)} nodes, {arcs} arcs, no probabilities)"
+        return repr(self.structure)
 
 
 def _show(structure: Structure, release: Release | None, title: str, as_json: bool) -> None:
