@@ -86,6 +86,17 @@ def test_page_answers_every_question(release, tmp_path):
     assert_harmless(page)
 
 
+def test_companions_of_another_release_are_not_replaced_in_silence(release, tmp_path, recwarn):
+    for _ in range(2):
+        write_report(release, tmp_path / "one.html", intervals=False)
+    assert not recwarn
+    other = replace(release, library="another")
+    with pytest.warns(UserWarning, match="privacy.json and MODEL_CARD.md of another release are replaced"):
+        write_report(other, tmp_path / "two.html", intervals=False)
+    (tmp_path / "privacy.json").write_text("[")
+    write_report(release, tmp_path / "one.html", intervals=False)
+
+
 def test_numbers_are_those_of_the_release(release, tmp_path):
     page, *_ = written(release, tmp_path)
     for value in release.network.cpt("lung").ravel():
