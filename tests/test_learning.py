@@ -208,7 +208,7 @@ def test_mistyped_arguments_come_back_with_a_suggestion(asia):
 def test_a_variable_of_the_network_is_nobodys_name(asia, ledger):
     """A few rows per state would be learned from, and "one smoke" protected."""
     network, data = asia
-    with pytest.raises(InputError, match="whose row it is, got 'smoke', a variable of the network"):
+    with pytest.raises(InputError, match="whose row it is, got 'smoke', which holds a variable"):
         dpbn.learn(data, network, 1.0, unit="smoke", ledger=ledger, dataset="asia")
     assert ledger.remaining("asia").spent_epsilon == 0
 
