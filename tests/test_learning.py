@@ -195,6 +195,24 @@ def test_losses_of_different_kinds_do_not_share_a_cap(asia, ledger):
     assert ledger.remaining("asia").spent_epsilon == 2
 
 
+def test_mistyped_arguments_come_back_with_a_suggestion(asia):
+    network, data = asia
+    with pytest.raises(InputError, match=r"\(stage_one\), got .*; did you mean 'max_contributions'"):
+        dpbn.learn(data, network, 1.0, max_contribution=3)
+    with pytest.raises(InputError, match=r"'uniform' \(it has none\), got \['guess'\]"):
+        dpbn.learn(data, network, 1.0, method="uniform", guess=network)
+    with pytest.raises(InputError, match="did you mean 'epsilon'"):
+        dpbn.plan(network, epsilom=2.0)
+
+
+def test_a_variable_of_the_network_is_nobodys_name(asia, ledger):
+    """A few rows per state would be learned from, and "one smoke" protected."""
+    network, data = asia
+    with pytest.raises(InputError, match="whose row it is, got 'smoke', which holds a variable"):
+        dpbn.learn(data, network, 1.0, unit="smoke", ledger=ledger, dataset="asia")
+    assert ledger.remaining("asia").spent_epsilon == 0
+
+
 def test_an_interrupt_between_charge_and_noise_stays_charged_and_says_so(asia, ledger, monkeypatch):
     def interrupted(counts, scale):
         raise KeyboardInterrupt

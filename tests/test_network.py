@@ -74,3 +74,7 @@ def test_sizes_are_checked_without_allocating():
     parents = dict.fromkeys(names[6:], names[:6])
     with pytest.raises(TooLargeError, match="in all"):
         check_cells(Structure(Schema(variables), Dag(names, parents)))
+
+
+def test_a_structure_is_told_in_one_line():
+    assert repr(load_network("asia").structure) == "Structure(8 nodes, 8 arcs, no probabilities)"

@@ -108,3 +108,10 @@ def test_a_list_of_states_type_checks(tmp_path):
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout
     assert "tuple[str, ...]" in done.stdout.replace("builtins.", "")
+
+
+def test_learn_and_plan_take_what_load_structure_takes():
+    takes = inspect.signature(dpbn.load_structure).parameters["source"].annotation
+    assert takes == "str | Path | Structure | BayesianNetwork | Release"
+    for function in (dpbn.learn, dpbn.plan):
+        assert inspect.signature(function).parameters["structure"].annotation == takes

@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ Array = NDArray[np.float64]
 @np.errstate(under="ignore")  # as NumPy has it: a caller who has it raise must not lose what is paid for
 def learn(
     data: Any,
-    structure: Structure | BayesianNetwork | str,
+    structure: str | Path | Structure | BayesianNetwork | Release,
     epsilon: float = 1.0,
     delta: float = 0.0,
     *,
@@ -65,7 +66,7 @@ def learn(
     structure = load_structure(structure)
     check_cells(structure)
     workload = None if workload is None else checked_workload(structure, workload)
-    learner = None if method == "exact" and not options else learner_of(method, options, delta, workload)
+    learner = None if method == "exact" and not options else learner_of(method, options, delta, workload, learn)
     budget = Budget(epsilon, delta)
     epsilon, delta = budget.epsilon, budget.delta  # Python's own numbers, which the ledger reads exactly
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
@@ -79,6 +80,8 @@ def learn(
     if ledger is not None or dataset is not None:
         budget = _charged_budget(ledger, dataset, budget, private)
 
+    if unit in {variable.source_column for variable in structure.schema}:
+        raise InputError(f"unit must be a column that tells whose row it is, got {unit!r}, which holds a variable")
     source = open_source(
         data, structure, unit=unit, max_contributions=max_contributions, on_unknown=on_unknown, progress=progress
     )

@@ -22,7 +22,7 @@ MAX_TOTAL_CELLS = 10**8
 MAX_TABLE_AXES = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Structure:
     """Everything public before learning: the variables with their states, and the graph."""
 
@@ -35,6 +35,9 @@ class Structure:
             raise StructureError(f"graph and schema must have the same nodes, got {missing} in only one of them")
         if self.dag.nodes != self.schema.names:
             object.__setattr__(self, "schema", Schema(tuple(self.schema[node] for node in self.dag.nodes)))
+
+    def __repr__(self) -> str:
+        return f"Structure({len(self.nodes)} nodes, {len(self.dag.arcs)} arcs, no probabilities)"
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -45,8 +45,8 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
     `dpbn.learn`; `ledger` (a path) and `dataset` charge a ledger at every fit. `random_state`, for experiments
     only: repeatable noise, and classes may then be read from y; what is learned is NOT private and says so.
 
-    After `fit`: `release_` (save it, report it), `classes_` in the order of the target's states. Publish the release,
-    not the fitted classifier: whether its classes are labels, numbers or truths follows the values of y.
+    After `fit`: `release_` (save it, report it), `classes_`, sorted. Publish the release, not the fitted
+    classifier: whether its classes are labels, numbers or truths follows the values of y.
     """
 
     def __init__(
@@ -96,10 +96,12 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         if len(y) != len(X):
             raise ValueError(f"X and y must have as many rows as each other, got {len(X)} and {len(y)}")
         if self.structure is None:
-            self.structure_, self.target_, self.classes_ = self._naive(X.shape[1], y)
+            self.structure_, self.target_, states = self._naive(X.shape[1], y)
         else:
             self.structure_, self.target_ = self._declared()
-            self.classes_ = _classes(self.structure_.schema[self.target_], y)
+            states = _classes(self.structure_.schema[self.target_], y)
+        self._order = np.argsort(states, kind="stable")  # scores of probabilities count on sorted classes
+        self.classes_ = states[self._order]
         table = self._table(given, X, to_learn=True)
         table[self.structure_.schema[self.target_].source_column] = self._labels_of(values)
         options: dict[str, Any] = {} if self.method is None else {"method": self.method}
@@ -131,7 +133,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         import pandas
 
         table = pandas.DataFrame(self._table(given, X, to_learn=False))
-        return ask.predict_proba(table, self.target_, on_impossible="prior")
+        return ask.predict_proba(table, self.target_, on_impossible="prior")[:, self._order]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row."""

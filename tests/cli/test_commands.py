@@ -155,7 +155,7 @@ def test_convert_there_and_back(run, release, extension):
 
 def test_inspect(run, release):
     text = run("inspect", release).out
-    assert "Who is protected?" in text and "weak rows" in text
+    assert "Who is protected?" in text and "weak rows" in text and "need not add up" in text
     document = json.loads(run("inspect", release, "--json").out)
     assert document["private"] is True and len(document["nodes"]) == 8
     assert json.loads(run("inspect", "asia", "--node", "dysp", "--json").out)["cpt"][0][0] == [0.9, 0.1]

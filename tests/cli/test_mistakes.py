@@ -46,6 +46,7 @@ def test_wrong_tables(run, patients, tmp_path):
     (tmp_path / "state.csv").write_text(text.replace("yes", "canary", 1))
     outcome = run("learn", "state.csv", "asia", *LEARN)
     outcome.refused("undeclared values")
+    outcome.refused("is declared to be one of ['yes', 'no']")
     assert "canary" not in outcome.err
     assert not (tmp_path / "r.json").exists()
 

@@ -88,3 +88,9 @@ def test_a_warning_is_one_line(run, tmp_path):
     assert done.code == 0
     (line,) = done.err.splitlines()
     assert line.startswith("warning: rows of the CPT of 'a' do not sum to 1 (0.9999)"), line
+
+
+def test_lists_of_commands_are_not_cut(run):
+    for group in ((), ("ledger",)):
+        commands = run(*group, "--help").out.partition("Commands:")[2]
+        assert commands and "..." not in commands

@@ -241,7 +241,7 @@ def test_mixed_or_unknown_kinds(tmp_path):
     (tmp_path / "b.parquet").write_bytes(b"")
     (tmp_path / "c.xlsx").write_bytes(b"")
     for path in (tmp_path, tmp_path / "c.xlsx"):
-        with pytest.raises(InputError, match="must all end in"):
+        with pytest.raises(InputError, match=r"must all end in .parquet or .pq, or all in .csv or .csv.gz, got"):
             count(path)
 
 

@@ -305,6 +305,16 @@ def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_ar
         assert open_source(query, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [1, 0, 1]
 
 
+@pytest.mark.parametrize("stable", [False, True])
+def test_distinct_values_of_a_list_are_its_own_rows_and_may_be_asked_for(stable):
+    lazy = pl.LazyFrame({"unit": [1, 2], "x": [["a", "a", "b"], ["c"]], "y": [0.0] * 2})
+    distinct = lazy.with_columns(pl.col("x").list.unique(maintain_order=stable).list.first())
+    assert open_source(distinct, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [1, 0, 1]
+    mixed = lazy.with_columns(pl.col("x").list.sample(1, seed=1).list.first())
+    with pytest.raises(InputError, match="got sample_n"):
+        open_source(mixed, STRUCTURE, unit="unit")
+
+
 def test_objects_in_polars_match_value_by_value():
     frame = pl.DataFrame({"x": pl.Series(["a", 1, "b"], dtype=pl.Object), "y": [0.0] * 3})
     assert open_source(frame, STRUCTURE, on_unknown="drop").counts(SETS)["x",].tolist() == [1, 1, 0]

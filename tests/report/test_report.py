@@ -76,7 +76,7 @@ def test_page_answers_every_question(release, tmp_path):
         assert point.question in card
     for node in release.network.nodes:
         assert f"<b>{node}</b>" in page
-    assert "Ward 7" in page
+    assert "Ward 7" in page and "need not add up" in page
     assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
     document = json.loads(privacy)
     assert document["epsilon"] == release.guarantee.epsilon
@@ -84,6 +84,17 @@ def test_page_answers_every_question(release, tmp_path):
     assert len(document["tables"]) == len(release.measurements)
     assert sum(t["loss"] for t in document["tables"]) == pytest.approx(release.guarantee.epsilon)
     assert_harmless(page)
+
+
+def test_companions_of_another_release_are_not_replaced_in_silence(release, tmp_path, recwarn):
+    for _ in range(2):
+        write_report(release, tmp_path / "one.html", intervals=False)
+    assert not recwarn
+    other = replace(release, library="another")
+    with pytest.warns(UserWarning, match="privacy.json and MODEL_CARD.md of another release are replaced"):
+        write_report(other, tmp_path / "two.html", intervals=False)
+    (tmp_path / "privacy.json").write_text("[")
+    write_report(release, tmp_path / "one.html", intervals=False)
 
 
 def test_numbers_are_those_of_the_release(release, tmp_path):

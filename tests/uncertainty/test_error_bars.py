@@ -1,5 +1,8 @@
 """Error bars: they cover the truth, tell their parts apart, and refuse where there is nothing to compute."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -371,3 +374,14 @@ def test_an_impossible_row_has_the_prior_and_its_bars(asia):
     np.testing.assert_allclose(found.values[0], prior.values)
     np.testing.assert_allclose([end[0] for end in found.interval(0.9)], prior.interval(0.9), atol=1e-6)
     np.testing.assert_allclose(found.values[1], ask.predict_proba({"lung": ["no"], "either": ["no"]}, "tub")[0])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda held: pickle.loads(pickle.dumps(held))])
+def test_copies_and_other_processes_get_the_same_answers(asia, copied):
+    ask = dpbn.Inference(release_of(asia), strategy="junction-tree", limit=1000)
+    answer = ask.query(["lung"], {"smoke": "yes"})
+    other = copied(ask)
+    assert (other.strategy, other.limit) == ("junction-tree", 1000)
+    for again in (other.query(["lung"], {"smoke": "yes"}), copied(answer)):
+        np.testing.assert_array_equal(again.values, answer.values)
+        np.testing.assert_array_equal(again.interval(), answer.interval())

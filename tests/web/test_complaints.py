@@ -20,9 +20,9 @@ ASKING_ONCE = '{"w":"off"}'
 @pytest.mark.parametrize(
     ("link", "complaint"),
     [
-        ('{"e":[["NOBODY","HOME"],["BP","LOW"]],"w":"off"}', "does not have: NOBODY = HOME"),
-        ('{"e":[["BP","ABSENT"]],"s":[["CVP",[1]]],"w":"off"}', "does not have: BP = ABSENT; CVP"),
-        ('{"e":[[{"toString":1},null]],"w":"off"}', 'does not have: {"toString":1} = null'),
+        ('{"e":[["NOBODY","HOME"],["BP","LOW"]],"w":"off"}', "does not have: NOBODY = HOME."),
+        ('{"e":[["BP","ABSENT"]],"s":[["CVP",[1]]],"w":"off"}', "does not have: BP = ABSENT; CVP."),
+        ('{"e":[[{"toString":1},null]],"w":"off"}', 'does not have: {"toString":1} = null.'),
         ("{broken", "cannot be read"),
         ("[1]", "cannot be read"),
     ],
@@ -87,3 +87,18 @@ def test_a_search_without_a_match_says_so(visit: Visit, alarm_address: str) -> N
     page.keyboard.press("Enter")
     _until(page, "document.activeElement.getAttribute('aria-label')?.startsWith('HRBP LOW:')")
     assert page.locator("#no-match").is_hidden()
+
+
+def test_a_search_prefers_names_that_begin_with_what_is_typed(visit: Visit, alarm_address: str) -> None:
+    page = visit(alarm_address)
+    page.locator("#search").fill("sa")
+    page.keyboard.press("Enter")
+    _until(page, "document.activeElement.getAttribute('aria-label')?.startsWith('SAO2 ')")  # not HRSAT
+
+
+def test_a_complaint_has_the_width_of_a_phone(visit: Visit, alarm_address: str) -> None:
+    page = visit(f"{alarm_address}/#" + '{"e":[["NOBODY","HOME"]],"w":"off"}')
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.wait_for_timeout(300)
+    box = page.locator("#trouble").bounding_box()
+    assert box["width"] > 250 and abs(box["x"] + box["width"] / 2 - 180) < 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -13,10 +14,13 @@ import numpy as np
 import pytest
 
 import dpbn
+from dpbn.errors import QueryError
 from dpbn.inference import Inference
 from dpbn.release import Release
+from dpbn.web.question import Question
+from dpbn.web.service import ANSWERS
 
-from .conftest import running
+from .conftest import PATIENCE, running
 from .test_browser import WITHOUT_BARS, _expect_posteriors, _settled, _state, _until
 
 Visit = Callable[..., Any]
@@ -49,6 +53,32 @@ def test_nodes_named_as_what_every_object_has(visit: Visit, odd: Release) -> Non
         assert page.locator("#graph .in-best").count() == len(odd.network.nodes)
         assert page.locator("#trouble").is_hidden()
         page.close()
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_stability_that_takes_its_time_or_fails_says_so(
+    visit: Visit, asia: Release, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane, compute = ANSWERS["stability"]
+    go_on = threading.Event()
+
+    def slow(engine: Inference, question: Question) -> dict[str, Any]:
+        assert go_on.wait(PATIENCE)
+        if refused:
+            raise QueryError("no answer")
+        return compute(engine, question)
+
+    monkeypatch.setitem(ANSWERS, "stability", (lane, slow))
+    with running(asia) as address:
+        page = visit(f"{address}/{WITHOUT_BARS}")
+        page.get_by_label("All nodes (MPE)").check()
+        page.get_by_text("Stability is being computed").wait_for()
+        go_on.set()
+        if refused:
+            page.get_by_text("No stability: no answer").wait_for()
+        else:
+            page.wait_for_selector("#best-answer .stability")
+        assert page.get_by_text("Stability is being computed").count() == 0
 
 
 def test_sliders_do_not_move_each_other(visit: Visit, asia: Release) -> None:

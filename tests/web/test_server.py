@@ -13,14 +13,20 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
 import dpbn
 from dpbn.errors import InputError
+from dpbn.uncertainty import error_bars
 from dpbn.web import serve
+from dpbn.web.app import build_app
 from dpbn.web.limits import Limits
+from dpbn.web.question import Question
+from dpbn.web.service import ANSWERS
 
 from .conftest import PATIENCE, make_release, running
 
@@ -58,6 +64,33 @@ def test_slow_heads_and_silent_connections_are_cut(asia: dpbn.Release) -> None:
         slow.sendall(b"POST /api/posteriors HTTP/1.1\r\nHost: localhost\r\n")
         assert _is_cut(silent) and _is_cut(slow)
         _comes_back(address)
+
+
+def test_a_connection_is_not_cut_while_its_answer_is_computed(
+    asia: dpbn.Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Error bars of a large network take longer than a connection may idle."""
+    lane, compute = ANSWERS["intervals"]
+
+    def slow(engine: dpbn.Inference, question: Question) -> dict[str, Any]:
+        time.sleep(1.5)
+        return compute(engine, question)
+
+    monkeypatch.setitem(ANSWERS, "intervals", (lane, slow))
+    with running(asia, limits=Limits(connection_seconds=0.4)) as address:
+        answer = httpx.post(f"{address}/api/intervals", json={}, timeout=PATIENCE)
+        assert answer.status_code == 200
+
+
+def test_networks_behind_error_bars_and_stability_are_drawn_before_anyone_asks(
+    asia: dpbn.Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = {name: threading.Event() for name in ("plausible_truths", "as_released")}
+    for name, event in drawn.items():
+        draw = getattr(error_bars, name)
+        monkeypatch.setattr(error_bars, name, lambda *given, draw=draw, event=event: (event.set(), draw(*given))[1])
+    with TestClient(build_app(asia, prepare=True)):
+        assert all(event.wait(PATIENCE) for event in drawn.values())
 
 
 def test_slow_bodies_are_refused(asia: dpbn.Release) -> None:

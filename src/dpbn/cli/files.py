@@ -142,8 +142,7 @@ class _Bare:
         self.structure = structure
 
     def __repr__(self) -> str:
-        arcs = len(self.structure.dag.arcs)
-        return f"Structure({len(self.structure.nodes)} nodes, {arcs} arcs, no probabilities)"
+        return repr(self.structure)
 
 
 def _show(structure: Structure, release: Release | None, title: str, as_json: bool) -> None:
@@ -172,6 +171,10 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
     click.echo(title)
     columns = ["node", "parents", "states", *(["epsilon", "weak rows", "reliability"] if release else [])]
     print_table(columns, [_line(row, release is not None) for row in rows])
+    if release and release.allocation:
+        click.echo(
+            "epsilon: of tables with the node and its parents; one may serve several nodes: they need not add up"
+        )
     if release and any(row["weak_rows"] for row in rows):
         click.echo("weak rows: so few records that the row cannot be told from an empty one; see dpbn report")
 

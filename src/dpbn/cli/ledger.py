@@ -25,7 +25,7 @@ def ledger() -> None:
 @click.option("--delta", type=str, default="0", show_default=True, help="Cap on delta.")
 @json_option
 def open_dataset(path: str, dataset: str, epsilon: str, delta: str, as_json: bool) -> None:
-    """Set the cap of DATASET in the ledger PATH (made if it does not exist).
+    """Set the cap of DATASET in the ledger PATH. The file is made if there is none.
 
     \b
     dpbn ledger open budget.db ward-7 --epsilon 3
@@ -66,7 +66,7 @@ def _tell_cap(dataset: str, epsilon: str, delta: str, as_json: bool) -> None:
 @click.argument("dataset", required=False)
 @json_option
 def show(path: str, dataset: str | None, as_json: bool) -> None:
-    """Caps, what is spent and what is left; with DATASET, every entry of it.
+    """Caps, what is spent and what is left. With DATASET, every entry of it.
 
     \b
     dpbn ledger show budget.db

@@ -39,7 +39,7 @@ def file_reader(path: str) -> ParquetReader | CsvReader:
     for suffixes, reader in ((_PARQUET, ParquetReader), (_CSV, CsvReader)):
         if all(name.lower().endswith(suffixes) for name in files):
             return reader(files)
-    raise InputError(f"files must all end in {_PARQUET} or all in {_CSV}, got {path!r}")
+    raise InputError(f"files must all end in {' or '.join(_PARQUET)}, or all in {' or '.join(_CSV)}, got {path!r}")
 
 
 def _files(path: str) -> list[str]:

@@ -6,13 +6,16 @@ import os
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dpbn.domain import Schema
 from dpbn.errors import FormatError, InputError, StructureError, did_you_mean
 from dpbn.files import check_replaceable
 from dpbn.formats import bif, files, model_string, net, project_json, xmlbif
 from dpbn.network import BayesianNetwork, Structure
+
+if TYPE_CHECKING:
+    from dpbn.release import Release
 
 BUNDLED = ("alarm", "asia", "cancer", "child", "earthquake", "sachs", "survey")
 BY_EXTENSION: dict[str, ModuleType] = {
@@ -41,7 +44,9 @@ def load_network(source: str | Path) -> BayesianNetwork:
     return network
 
 
-def load_structure(source: str | Path | Structure | BayesianNetwork, schema: Schema | None = None) -> Structure:
+def load_structure(
+    source: str | Path | Structure | BayesianNetwork | Release, schema: Schema | None = None
+) -> Structure:
     """The structure of a bundled network, a file (CPTs may be absent), or a model string `[a][b|a]` over `schema`."""
     if isinstance(source, Structure):
         return source
@@ -64,7 +69,7 @@ def load_structure(source: str | Path | Structure | BayesianNetwork, schema: Sch
     return structure
 
 
-def write_network(network: Any, path: str | Path) -> None:
+def write_network(network: BayesianNetwork | Release, path: str | Path) -> None:
     """Write a network, or that of a release, as the extension says: a whole file or none, and never over a release.
 
     The network of a release that is not private is written with a note that says so.

@@ -70,6 +70,10 @@ class Inference:
         self._sampler = Sampler(self._model, self.limit)
         self._error_bars: ErrorBars | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what another process gets, compiles again."""
+        return partial(type(self), strategy=self.strategy, limit=self.limit), (self.source,)
+
     def __repr__(self) -> str:
         return f"Inference({self.source!r}, strategy={self.strategy!r})"
 

@@ -21,8 +21,13 @@ PURE = ("uniform", "icml2020")
 _COMMON = ("structure", "curator", "prior", "public_cpts", "workload")
 
 
-def learner_of(method: str, options: Mapping[str, Any], delta: float, workload: Any) -> Callable[..., Learned]:
-    """The learner called `method`, with its own `options` (and the workload, if it takes one) filled in."""
+def learner_of(
+    method: str, options: Mapping[str, Any], delta: float, workload: Any, caller: Callable[..., Any] | None = None
+) -> Callable[..., Learned]:
+    """The learner called `method`, with its own `options` (and the workload, if it takes one) filled in.
+
+    Options may be mistyped arguments of the `caller`.
+    """
     if method == "exact":
         raise InputError("options and forecasts must be of a method with noise, got method 'exact'")
     if method not in LEARNERS:
@@ -31,10 +36,12 @@ def learner_of(method: str, options: Mapping[str, Any], delta: float, workload: 
     if method in PURE and delta:
         raise InputError(f"delta must be 0 for method {method!r}, which is pure, got {delta!r}")
     learner = LEARNERS[method]
-    known = inspect.signature(learner).parameters
-    stray = sorted(set(options) - (set(known) - set(_COMMON)))
+    own = sorted(set(inspect.signature(learner).parameters) - set(_COMMON))
+    stray = sorted(set(options) - set(own))
     if stray:
-        raise InputError(f"options of method {method!r} must be among {sorted(set(known) - set(_COMMON))}, got {stray}")
+        hint = did_you_mean(stray[0], [*own, *(inspect.signature(caller).parameters if caller else ())])
+        told = ", ".join(own) or "it has none"
+        raise InputError(f"arguments must be known, or options of method {method!r} ({told}), got {stray}{hint}")
     filled = dict(options)
     if takes_workload(method):
         filled["workload"] = workload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,19 @@ def write_report(
     facts = facts_of(release, title or path.stem, file, intervals=intervals)
     privacy = json.dumps(privacy_document(facts), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     document, card = (path.with_name(name) for name in COMPANIONS)
+    if _of_another(document, release):
+        told = f"{document.name} and {card.name} of another release are replaced: give each release a folder of its own"
+        warnings.warn(told, stacklevel=2)
     return (
         write_atomically(path, page(facts)),
         write_atomically(document, privacy),
         write_atomically(card, model_card(facts)),
     )
+
+
+def _of_another(document: Path, release: Release) -> bool:
+    try:
+        held = json.loads(document.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(held, dict) and held.get("release_sha256", release.id) != release.id

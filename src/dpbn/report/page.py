@@ -93,7 +93,8 @@ def _graph(facts: Facts) -> str:
         spent = "" if share is None else f"ε {share:.3g} · "
         marks[node] = Mark(f"{spent}{grade}", share / most if share and most else None, COLOURS[grade])
     legend = (
-        "<p>Each node shows the budget spent on tables that hold its family (the bar is relative to the largest) and "
+        "<p>Each node shows the budget spent on tables that hold its family (the bar is relative to the largest; a "
+        "table may serve several nodes, so these need not add up to ε) and "
         "how well the noise lets it be known: <b class='good'>good</b> under 2 %, <b class='fair'>fair</b> under 10 %, "
         "<b class='poor'>poor</b> above, of probability put in the wrong place on average, before smoothing.</p>"
     )

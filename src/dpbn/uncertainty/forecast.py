@@ -26,6 +26,7 @@ from dpbn.measurement import Measurement
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
+from dpbn.release import Release
 from dpbn.support import FLOOR, row_support
 from dpbn.uncertainty.guess import CONCENTRATION, LEAST_EVEN, MOST_EVEN, typical_network
 from dpbn.uncertainty.simulate import simulated
@@ -155,7 +156,7 @@ class Forecast:
 
 
 def plan(
-    structure: Structure | BayesianNetwork | str,
+    structure: str | Path | Structure | BayesianNetwork | Release,
     epsilon: float = 1.0,
     rows: int = 10_000,
     *,
@@ -180,7 +181,7 @@ def plan(
     Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
     queries = checked_workload(structure, workload or ())
-    learner = learner_of(method, options, delta, None)
+    learner = learner_of(method, options, delta, None, plan)
     if queries and takes_workload(method):
         learner = learner_of(method, options, delta, queries)
     known = _network_of(guess, structure)

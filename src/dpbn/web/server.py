@@ -25,8 +25,9 @@ class ImpatientProtocol(H11Protocol):
     """HTTP/1.1 where a connection that stays in one place too long is cut.
 
     uvicorn waits for ever for the rest of a request's head and for a client to read its answer. Here every
-    connection must finish its head, and then its request, within `seconds` each. Connections above `most` are told
-    to come back; those that were there before are still served (uvicorn's own limit would refuse them too).
+    connection must finish its head, and then its request, within `seconds` each; time in which the answer is
+    computed does not count. Connections above `most` are told to come back; those that were there before are still
+    served (uvicorn's own limit would refuse them too).
     """
 
     seconds, most = 30.0, 256
@@ -43,7 +44,8 @@ class ImpatientProtocol(H11Protocol):
 
     def _look(self) -> None:
         place = self._where()
-        if place == self._place:
+        awaited = self.cycle and not self.cycle.more_body and not self.cycle.response_started
+        if place == self._place and not awaited:
             self.transport.abort()
             return
         self._place = place

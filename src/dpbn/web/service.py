@@ -1,4 +1,4 @@
-"""The answers behind the API: one release, compiled once, asked through three lanes (marginals, joints, error bars)."""
+"""The answers behind the API: one release, asked through four lanes (marginals, joints, error bars, stability)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ class Service:
 
     def __init__(self, release: Release, name: str, limits: Limits):
         self.release = release
-        self._engines = {lane: Inference(release) for lane in ("marginals", "joints", "bars")}
+        self._engines = {lane: Inference(release) for lane in ("marginals", "joints", "bars", "stability")}
         self._lanes = {
             "marginals": Lane("marginals", limits.waiting),
             "joints": Lane("joints", limits.waiting_slow),
             "bars": Lane("bars", limits.waiting_slow),
+            "stability": Lane("stability", limits.waiting_slow),
         }
         self._memory = Memory(limits.remembered)
         self.view = encode(release_view(release, self._engines["marginals"], name))
@@ -42,9 +43,12 @@ class Service:
         return await self._memory.get(key, lambda: run(_encoded, compute, engine, question))
 
     async def prepare_bars(self) -> None:
-        """Draw the plausible networks behind error bars before anyone asks."""
+        """Draw the plausible networks behind error bars, then those behind stability, before anyone asks."""
         if has_intervals(self.release):
             await self.answer("intervals", Question())
+            network = self.release.network
+            root = next(node for node in network.nodes if not network.parents(node))  # the quickest to ask about
+            await self.answer("stability", Question(assignment=((root, network.states(root)[0]),)))
 
     def _seconds(self) -> float:
         """How long one evidence set takes once compiled: the best of three."""
@@ -126,6 +130,6 @@ ANSWERS: dict[str, tuple[str, Compute]] = {
     "mpe": ("joints", _mpe),
     "map": ("joints", _map),
     "intervals": ("bars", _intervals),
-    "stability": ("bars", _stability),
+    "stability": ("stability", _stability),
     "weak-rows": ("joints", _weak_rows),
 }

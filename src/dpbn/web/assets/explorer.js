@@ -189,16 +189,23 @@ async function explain() {
   try {
     const found = await ask(state.best, state.best === "map" ? { ...said.question(state), targets } : said.question(state));
     if (!found) return;
-    const explanation = { ...found, assignment: said.byNode(state, found.assignment) };
+    const judging = state.release.offers.intervals && Object.keys(found.assignment).length > 0;
+    const explanation = { ...found, assignment: said.byNode(state, found.assignment), judging };
     state.explanation = explanation;
     draw();
-    if (!state.release.offers.intervals || !explanation.assignment.size) return;
-    const judged = await ask("stability", { ...said.question(state), assignment: found.assignment });
+    if (!judging) return;
+    const judged = await ask("stability", { ...said.question(state), assignment: found.assignment }).catch((error) => {
+      complain(`No stability: ${error.message}`);
+      return {};
+    });
     if (!judged || state.explanation !== explanation) return;
     explanation.stability = judged.stability;
+    explanation.judging = false;
     draw();
   } catch (error) {
-    if (!state.explanation) complain(`No most probable explanation: ${error.message}`);
+    state.explanation = null; // that of the question before
+    draw();
+    complain(`No most probable explanation: ${error.message}`);
   }
 }
 
@@ -267,8 +274,9 @@ function buttons() {
   const search = byId("search");
   search.addEventListener("change", () => {
     const wanted = search.value.trim().toLowerCase();
-    const node = state.release.nodes.find(({ name }) => name.toLowerCase() === wanted)
-      ?? (wanted && state.release.nodes.find(({ name }) => name.toLowerCase().includes(wanted)));
+    const place = (name) => name.toLowerCase().indexOf(wanted); // names that begin with it come first, the shortest before
+    const near = wanted ? state.release.nodes.filter(({ name }) => place(name) >= 0) : [];
+    const [node] = near.sort((one, two) => place(one.name) - place(two.name) || one.name.length - two.name.length);
     byId("no-match").textContent = node || !wanted ? "" : `No node matches “${label(search.value.trim())}”`;
     if (node && graph.go(node.name)) search.value = "";
   });

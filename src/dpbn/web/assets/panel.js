@@ -79,7 +79,7 @@ export function createPanel(release, act) {
     const place = byId("best-answer");
     const found = state.explanation;
     if (state.best === "off" || !found) {
-      place.replaceChildren(...(state.best === "map" && !state.targets.length ? [element("p", { class: "quiet", text: "Choose at least one node without evidence." })] : []));
+      place.replaceChildren(...(state.best === "map" && !state.targets.length ? [element("p", { class: "quiet", text: "Click a node without evidence, then add it here." })] : []));
       return;
     }
     const facts = [element("p", { class: "fact" }, element("span", { text: "Probability " }), element("b", { text: probabilityText(found.probability) }))];
@@ -87,6 +87,7 @@ export function createPanel(release, act) {
       const word = found.stability >= 0.9 ? "stable" : found.stability >= 0.5 ? "uncertain" : "unstable";
       facts.push(element("p", { class: `fact stability ${word}` }, element("span", { text: "Stability " }), element("b", { text: `${percent(found.stability)} %` }), element("span", { class: "tag", text: word })));
     }
+    if (found.judging) facts.push(element("p", { class: "quiet", text: "Stability is being computed …" }));
     const rows = [...found.assignment].map(([name, value]) => element("tr", {}, element("th", { scope: "row", text: label(name) }), element("td", { text: label(value) })));
     place.replaceChildren(...facts, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Most probable states" }, element("table", { class: "states" }, element("tbody", {}, ...rows))));
   }

@@ -103,7 +103,7 @@ export function fromHash(state, hash) {
   state.level = [0.5, 0.95].includes(view.l) ? view.l : 0.9;
   const camera = list(view.c);
   state.camera = camera.length === 3 && camera.every(Number.isFinite) && camera[2] > 0 ? camera : null;
-  return strange.length ? `The link mentions what this release does not have: ${strange.join("; ")}` : "";
+  return strange.length ? `The link mentions what this release does not have: ${strange.join("; ")}.` : "";
 }
 
 /** Replace all evidence by these lists of pairs; returns those that this release does not have. */
