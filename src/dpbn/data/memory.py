@@ -96,7 +96,7 @@ _NO_ORDER = re.compile(
     re.MULTILINE,
 )
 _LOOSE = re.compile(
-    r"\.(sort_by|arg_sort|top_k\w*|bottom_k\w*|unique\w*|arg_unique|mode|value_counts|shuffle|sample\w*)\("
+    r"\.(sort_by|arg_sort|top_k\w*|bottom_k\w*|unique\w*|arg_unique|mode|value_counts|shuffle|sample\w*|over)\("
 )
 
 
@@ -105,7 +105,8 @@ class PolarsLazyReader:
 
     `in_order`: taking one person's rows out must leave the others in their order. What polars joins, groups or sorts
     in several threads comes in another order every time, and what it unpivots, piece by piece: where a piece ends
-    follows the number of rows before it. Expressions may sort, shuffle or look for distinct values as well.
+    follows the number of rows before it. Expressions may sort, shuffle or look for distinct values as well, and `over`
+    may put the rows of a group together, which the plan does not tell.
     """
 
     in_memory = False
