@@ -170,6 +170,14 @@ def test_a_caller_whose_numpy_raises_does_not_lose_what_is_paid_for(asia, epsilo
         assert dpbn.learn(data, network, epsilon).private
 
 
+def test_what_is_paid_for_is_saved_where_numpy_raises(tmp_path):
+    """The file tells weak rows, by the variance of joint noise: sums of terms of which some are too small."""
+    structure, data, _ = independent(20)
+    release = dpbn.learn(data, structure, 50.0)
+    with np.errstate(all="raise"):
+        assert dpbn.load_release(release.save(tmp_path / "r.json")).id == release.id
+
+
 def test_where_joint_noise_might_not_be_drawn_nothing_is_counted_first(asia):
     network, data = asia
     release = dpbn.learn(data, network, 1e-4)

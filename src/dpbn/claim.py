@@ -35,6 +35,8 @@ def check_claim(release: Release) -> None:
         )
     if release.method != "icml2020" and any(m.sampling is not None for m in release.measurements):
         raise FormatError(f"sampling must be credited to icml2020 only, got method {release.method!r}")
+    if release.method != "optimized" and any(m.ladder or m.together for m in release.measurements):
+        raise FormatError(f"gradual release and joint noise must be of method optimized, got {release.method!r}")
     if release.private:
         _check_private(release)
 

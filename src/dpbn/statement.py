@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING
 
 from dpbn.formats import NOT_PRIVATE
@@ -49,8 +50,14 @@ def summary(release: Release) -> str:
     if not release.private:
         return "NOT PRIVATE: for experiments only"
     guarantee = release.guarantee
-    delta = f", δ = {guarantee.delta:g}" if guarantee.delta else ""
-    return f"ε = {guarantee.epsilon:.4g}{delta} per {guarantee.unit or 'record'}"
+    delta = f", δ = {_bound(guarantee.delta, 6)}" if guarantee.delta else ""
+    return f"ε = {_bound(guarantee.epsilon, 4)}{delta} per {guarantee.unit or 'record'}"
+
+
+def _bound(number: float, digits: int) -> str:
+    """`number` in so many digits, rounded up: what is stated must hold."""
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(number))
+    return f"{float(rounded):.{digits}g}"
 
 
 def points(release: Release) -> tuple[Point, ...]:
@@ -101,20 +108,17 @@ def _strength(release: Release, who: str) -> str:
     delta = release.guarantee.delta
     # right with e^epsilon / (1 + e^epsilon) at most, and delta / (1 + e^epsilon) more if there is a delta
     factor, certainty = math.exp(min(epsilon, 700.0)), (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
-    shown = f"{factor:.3g}" if factor < 1e6 else "more than a million"
+    shown = _bound(factor, 3) if factor < 1e6 else "more than a million"
+    most = f"{min(math.ceil(certainty * 1000) / 1000, 1.0):.1%}"
     replaced = release.guarantee.neighbors == "replace"
     bet = f"which of two given {who}s is in the table" if replaced else f"that a given {who} is in the table"
     other = f"had that {who} been another" if replaced else f"without that {who}"
     slack = ", give or take δ" if delta else ""
-    wins = (
-        f"will guess right with probability {certainty:.1%} at most"
-        if delta
-        else f"can become {certainty:.1%} sure at most"
-    )
+    wins = f"will guess right with probability {most} at most" if delta else f"can become {most} sure at most"
     return (
-        f"ε = {epsilon:.6g}. Whatever anyone concludes from this file would have been concluded with nearly the same "
-        f"probability {other}: the two probabilities differ by a factor of at most e^ε = {shown}{slack}. Someone who "
-        f"thought it an even bet {bet} {wins}."
+        f"ε = {_bound(epsilon, 6)}. Whatever anyone concludes from this file would have been concluded with nearly the "
+        f"same probability {other}: the two probabilities differ by a factor of at most e^ε = {shown}{slack}. Someone "
+        f"who thought it an even bet {bet} {wins}."
     )
 
 
@@ -124,7 +128,8 @@ def _failure(release: Release) -> str:
     delta = release.guarantee.delta
     if not delta:
         return "No. δ = 0: the bound holds always (pure differential privacy)."
-    return f"δ = {delta:g}: besides the factor e^ε, the probability of anything may differ by at most {delta:g}."
+    shown = _bound(delta, 6)
+    return f"δ = {shown}: besides the factor e^ε, the probability of anything may differ by at most {shown}."
 
 
 def _mechanism(release: Release) -> str:

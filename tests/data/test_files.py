@@ -236,6 +236,21 @@ def test_a_column_that_a_later_file_has_twice_is_refused(tmp_path):
         count(tmp_path)
 
 
+def test_a_column_that_a_later_parquet_file_has_twice_is_refused(tmp_path):
+    """Its folder's value was taken: there the person of the file was another."""
+    table = pa.table({"x": ["yes"], "n": [1], "who": ["p1"]})
+    pq.write_table(table, tmp_path / "1.parquet")
+    (tmp_path / "who=p2").mkdir()
+    pq.write_table(table, tmp_path / "who=p2" / "2.parquet")
+    assert count(tmp_path)[0] == [2, 0, 0, 0]
+    with pytest.raises(DataError, match=r"2\.parquet' must have each column once, got \['who'\] several times"):
+        count(tmp_path, unit="who")
+    (tmp_path / "who=p2" / "2.parquet").unlink()
+    pq.write_table(pa.table([["yes"], ["no"], [1]], names=["x", "x", "n"]), tmp_path / "2.parquet")
+    with pytest.raises(DataError, match=r"2\.parquet' must have each column once, got \['x'\] several times"):
+        count(tmp_path)
+
+
 def test_mixed_or_unknown_kinds(tmp_path):
     (tmp_path / "a.csv").write_text("x,n\n")
     (tmp_path / "b.parquet").write_bytes(b"")

@@ -292,6 +292,7 @@ def test_a_polars_query_that_may_order_rows_by_others_is_refused_where_people_ar
         "top_k_by": [lazy.select(pl.all().top_k_by("y", 3))],
         "shuffle": [lazy.select(pl.all().shuffle(seed=1)).filter(pl.col("x") != "d")],
         "sample": [lazy.select(pl.all().sample(fraction=1.0, shuffle=True, seed=1))],
+        "over": [lazy.select(pl.all().over("x", mapping_strategy="explode"))],
     }
     for step, queries in loose.items():
         for query in queries:

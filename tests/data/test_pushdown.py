@@ -275,14 +275,32 @@ def test_people_of_several_parts_whom_the_engine_calls_equal_are_two(native, who
     assert source.counts([("x",)])["x",].tolist() == [3, 3]
 
 
-@pytest.mark.parametrize("kind", ["VARIANT", "UNION(number INT, label VARCHAR)"])
-def test_people_told_by_numbers_and_text_in_one_column_are_refused(kind):
+@pytest.mark.parametrize("kind", ["VARIANT", "UNION(number INT, label VARCHAR)", "JSON"])
+@pytest.mark.parametrize("whole", ["{}", "[{}]", "{{'a': {}}}"])
+def test_people_told_by_numbers_and_text_in_one_column_are_refused(kind, whole):
     duckdb = pytest.importorskip("duckdb")
     structure = Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {}))
-    table = duckdb.connect().sql(f"SELECT 'a' AS x, 1::{kind} AS p UNION ALL SELECT 'a', '1'::VARCHAR::{kind}")
-    with pytest.raises(DataError, match=r"'p' must hold values of one kind, got type (variant|union)"):
+    number, text = (whole.format(f"{value}::{kind}") for value in ("1", """'"1"'::VARCHAR"""))
+    table = duckdb.connect().sql(f"SELECT 'a' AS x, {number} AS p UNION ALL SELECT 'a', {text}")
+    with pytest.raises(DataError, match=r"'p' must hold values of one kind, got type (variant|union|json)"):
         open_source(table, structure, unit="p")
     assert open_source(table, structure).counts([("x",)])["x",].tolist() == [2, 0]
+
+
+def test_people_told_by_numbers_and_text_in_a_file_of_json_are_refused(tmp_path):
+    """DuckDB reads such a column as JSON."""
+    duckdb = pytest.importorskip("duckdb")
+    structure = Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {}))
+    (tmp_path / "t.json").write_text('{"p": 1, "x": "a"}\n{"p": "1", "x": "a"}\n{"p": "p2", "x": "b"}')
+    with pytest.raises(DataError, match="'p' must hold values of one kind, got type json"):
+        open_source(duckdb.connect().read_json(str(tmp_path / "t.json")), structure, unit="p")
+
+
+def test_people_told_by_a_month_and_by_30_days_are_two():
+    duckdb = pytest.importorskip("duckdb")
+    structure = Structure(Schema((Variable("x", ("a", "b")),)), Dag(("x",), {}))
+    table = duckdb.connect().sql("SELECT 'a' AS x, INTERVAL 1 MONTH AS p UNION ALL SELECT 'b', INTERVAL 30 DAY")
+    assert open_source(table, structure, unit="p").counts([("x",)])["x",].tolist() == [1, 1]
 
 
 def test_the_catch_all_state_and_what_falls_into_it_are_one_cell(native):

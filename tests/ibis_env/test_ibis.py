@@ -59,6 +59,14 @@ def test_odd_column_names_and_types(connection):
         open_source(held(connection, pa.table({"y": pa.array([0], pa.date32())})), structure)
 
 
+@pytest.mark.parametrize("kind", ["JSON", "VARIANT", "UNION(number INT, label VARCHAR)"])
+def test_people_told_by_numbers_and_text_in_one_column_are_refused(kind):
+    structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))
+    table = ibis.duckdb.connect().sql(f"SELECT 'a' AS y, 1::{kind} AS p")
+    with pytest.raises(DataError, match=r"'p' must hold values of one kind, got type (json|union)"):
+        open_source(table, structure, unit="p")
+
+
 def test_a_unit_of_several_parts_is_refused(connection):
     structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))
     with pytest.raises(DataError, match="text or a whole number, got type List"):

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpbn
-from dpbn.errors import BudgetError, LedgerCorruptError, PrivacyError
+from dpbn.errors import BudgetError, InputError, LedgerCorruptError, PrivacyError
 from dpbn.privacy.ledger import Ledger
 
 
@@ -544,3 +544,21 @@ def test_a_ledger_shows_its_file_and_length(path):
     ledger = Ledger(path)
     ledger.open_dataset("ward", 1)
     assert repr(ledger) == "Ledger('budget.db', 1 entries)"
+
+
+def test_wrong_arguments_are_told_as_such(path):
+    for place in ("a\0b", 5, None, b"budget.db"):
+        with pytest.raises(InputError, match="the place of a ledger must be a path"):
+            Ledger(place)
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", 1)
+    for dataset in (1, b"ward", ["ward"], "\ud800", ""):
+        with pytest.raises(BudgetError, match="dataset must be a text"):
+            ledger.history(dataset)
+    for entry in (2**70, [1], "1", None):
+        with pytest.raises(BudgetError, match="an entry to name must be a charge"):
+            ledger.record_release(entry, "f00d")
+    for head in (b"1:x", 5, ["1:x"]):
+        with pytest.raises(LedgerCorruptError, match="must read 'number:hash'"):
+            ledger.verify(head)
+    assert ledger.verify() == 1

@@ -3,6 +3,7 @@
 import hashlib
 import html
 import json
+import math
 import os
 import re
 import shlex
@@ -20,7 +21,7 @@ from dpbn.errors import InputError
 from dpbn.report import write_report
 from dpbn.report.facts import WeakRow, facts_of
 from dpbn.report.page import MOST_WEAK_ROWS, page
-from dpbn.statement import points, privacy_statement
+from dpbn.statement import points, privacy_statement, summary
 from tests.hostile import LABELS, hostile_network
 
 
@@ -200,6 +201,21 @@ def test_insecure_options_and_paths(release, tmp_path):
         write_report(release, tmp_path / "report.pdf")
     with pytest.raises(InputError, match="folder"):
         write_report(release, tmp_path / "nowhere" / "report.html")
+
+
+@pytest.mark.parametrize("epsilon", [0.123441, 0.2, 1.0, 1.0000001, 5.0, 7.0])
+def test_what_is_said_of_the_budget_is_no_less_than_it_is(release, epsilon):
+    """Sure to 73.1 % at most, where 73.106 % was true; ε = 0.1234 for 0.12344."""
+    stated = replace(release, guarantee=replace(release.guarantee, epsilon=epsilon))
+    answer = next(point.answer for point in points(stated) if point.key == "epsilon")
+    factor, percent = (
+        float(re.search(r"e\^ε = ([\d.e+]*\d)", answer)[1]),
+        float(re.search(r"([\d.]+)% sure", answer)[1]),
+    )
+    assert math.exp(epsilon) <= factor < 1.01 * math.exp(epsilon)
+    assert 100 / (1 + math.exp(-epsilon)) <= percent < 0.1 + 100 / (1 + math.exp(-epsilon))
+    for words in (summary(stated), answer):
+        assert epsilon <= float(re.search(r"ε = ([\d.]*\d)", words)[1]) < 1.002 * epsilon
 
 
 def test_unit_and_delta_are_explained(release):

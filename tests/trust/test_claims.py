@@ -21,6 +21,7 @@ PEOPLE = ROWS.assign(person=["p", "p", "q"])
 MADE = {
     "uniform": dpbn.learn(ROWS, STRUCTURE, 1.0, method="uniform"),
     "icml2020": dpbn.learn(ROWS, STRUCTURE, 1.0, method="icml2020"),
+    "icml2020 replaced": dpbn.learn(ROWS, STRUCTURE, 1.0, method="icml2020", neighbors="replace"),
     "optimized": dpbn.learn(ROWS, STRUCTURE, 0.1),
     "stages": dpbn.learn(ROWS, APART, 1.0, stage_one=0.5),
     "gaussian": dpbn.learn(independent(4)[1], independent(4)[0], 1.0, 0.1),
@@ -205,6 +206,21 @@ def test_tables_cannot_be_called_levels_of_one_gradual_release(name, tmp_path):
 
     with pytest.raises(FormatError, match="one table at different scales"):
         dpbn.load_release(edited(name, tmp_path, one_ladder))
+
+
+def test_a_table_that_two_stages_measured_is_not_two_levels(tmp_path):
+    """Its noise was drawn twice, at two scales; `icml2020` without sampling does that to every table."""
+
+    def ladders(document):
+        scales = {}
+        for measurement in document["measurements"]:
+            table = "/".join(measurement["names"])
+            measurement["ladder"] = f"{table}{scales.setdefault(table, []).count(measurement['scale'])}"
+            scales[table].append(measurement["scale"])
+        document["guarantee"]["epsilon"] *= 0.95
+
+    with pytest.raises(FormatError, match="must be of method optimized"):
+        dpbn.load_release(edited("icml2020 replaced", tmp_path, ladders))
 
 
 def test_a_table_shown_twice_is_not_two_levels(tmp_path):

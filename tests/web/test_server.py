@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from starlette.testclient import TestClient
 import dpbn
 from dpbn.errors import InputError
 from dpbn.uncertainty import error_bars
-from dpbn.web import serve
+from dpbn.web import create_app, serve
 from dpbn.web.app import build_app
 from dpbn.web.limits import Limits
 from dpbn.web.question import Question
@@ -102,6 +103,24 @@ def test_slow_bodies_are_refused(asia: dpbn.Release) -> None:
         head = slow.recv(4096)
         assert head.startswith(b"HTTP/1.1 408") and b"connection: close" in head.lower()
         assert _status(address) == 200
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_error_of_the_server(asia: dpbn.Release) -> None:
+    """Every such client left a traceback on the terminal."""
+    coming = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return coming.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    head = {"type": "http", "method": "POST", "path": "/api/posteriors", "query_string": b""}
+    answer = create_app(asia)(head | {"headers": [(b"content-type", b"application/json")]}, receive, send)
+    with ThreadPoolExecutor(1) as elsewhere:  # the browser's tests leave a loop in this thread
+        elsewhere.submit(asyncio.run, answer).result()
+    assert sent[0]["status"] == 400
 
 
 def test_oversized_bodies_are_refused_before_they_arrive(asia: dpbn.Release) -> None:

@@ -115,6 +115,7 @@ class ParquetReader:
             missing = [name for name in stored if name not in schema.names]
             if missing:
                 raise _without(file, missing)
+            _check_once(file, names, [*schema.names, *partitions])
             opened = self._open(file, [name for name in stored if is_text(schema.field(name).type)])
             rows, read = opened.metadata.num_rows, 0
             batches = opened.iter_batches(BATCH_ROWS, columns=stored, use_threads=True)
@@ -134,6 +135,11 @@ class ParquetReader:
 
 def _without(file: str, missing: Sequence[str]) -> DataError:
     return DataError(f"{_shown(file)} must have the columns of the other files, got none named {missing[:10]}")
+
+
+def _check_once(file: str, names: Sequence[str], found: Sequence[str]) -> None:
+    if twice := [name for name in names if found.count(name) > 1]:
+        raise DataError(f"{_shown(file)} must have each column once, got {twice[:10]} several times")
 
 
 def _share(sizes: Sequence[int], place: int, part: float) -> float:
@@ -224,8 +230,7 @@ class CsvReader:
         headers = list(dict.fromkeys(self._by_name[name] for name in names))
         for place, file in enumerate(self._files):
             found = _header(file) if place else self._headers  # other files than the first may have more columns
-            if twice := [name for name in headers if found.count(name) > 1]:  # pyarrow would take the first
-                raise DataError(f"{_shown(file)} must have each column once, got {twice[:10]} several times")
+            _check_once(file, headers, found)  # pyarrow would take the first
             with self._open(file, headers, len(found)) as stream:
                 try:
                     for number, batch in enumerate(_whole(stream, file), 1):

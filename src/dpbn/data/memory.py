@@ -97,7 +97,7 @@ _NO_ORDER = re.compile(
 )
 _LOOSE = re.compile(
     r"\.(sort_by|arg_sort|top_k\w*|bottom_k\w*|(?<!element\(\)\.)(?<!\.list\.)unique\w*|arg_unique|mode|value_counts"
-    r"|shuffle|sample\w*)\("
+    r"|shuffle|sample\w*|over)\("
 )
 
 
@@ -106,8 +106,8 @@ class PolarsLazyReader:
 
     `in_order`: taking one person's rows out must leave the others in their order. What polars joins, groups or sorts
     in several threads comes in another order every time, and what it unpivots, piece by piece: where a piece ends
-    follows the number of rows before it. Expressions may sort, shuffle or look for distinct values as well, but for the
-    distinct values of a list, which are its own row's. A text that reads like such a call is refused, too: polars does
+    follows the number of rows before it. Expressions may sort, shuffle or look for distinct values as well (but for the
+    distinct values of a list, which are its own row's), and `over` may put the rows of a group together. A text that reads like such a call is refused, too: polars does
     not mark where it ends.
     """
 

@@ -14,6 +14,7 @@ the choice is a function of that unit's own records: not of the order of rows, t
 from __future__ import annotations
 
 import math
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -39,6 +40,8 @@ except ImportError:  # pragma: no cover - the extra is part of the test environm
     raise MissingExtraError("narwhals", "engines") from None
 
 _NESTED = (nw.Struct, nw.List, nw.Array)  # may hold text among others; so may what has no kind
+_SAME = (nw.Unknown, nw.Duration)  # to DuckDB a month is 30 days
+_MIXED = re.compile(r"\b(UNION|VARIANT|JSON)\b", re.IGNORECASE)  # DuckDB reads a file with 1 and "1" as JSON
 
 
 class PushdownSource:
@@ -59,12 +62,13 @@ class PushdownSource:
         columns = list(self._codes.values())
         if reading.unit is not None:
             kind = schema[names[reading.unit]]
-            self._spelt = "text" if kind == nw.String else "parts" if kind in (*_NESTED, nw.Unknown) else ""
+            self._spelt = "text" if kind == nw.String else "parts" if kind in (*_NESTED, *_SAME) else ""
             if engine == "ibis" and kind in _NESTED:  # it has no bytes of them that every engine understands
                 raise DataError(f"a unit must be told by text or a whole number, got type {plain_type(kind)}")
-            own = str(native.types[native.columns.index(reading.unit)].id) if engine == "duckdb" else ""
-            if own in ("union", "variant"):  # 1 and "1" would be two people
-                raise DataError(f"the unit column {reading.unit!r} must hold values of one kind, got type {own}")
+            if mixed := _MIXED.search(_own_kind(native, engine, reading.unit)):  # 1 and "1" would be two people
+                raise DataError(
+                    f"the unit column {reading.unit!r} must hold values of one kind, got type {mixed[0].lower()}"
+                )
             columns.append(_unit(names[reading.unit], kind).alias(_UNIT))
         self._frame = frame.select(*columns)
         self._checked = False
@@ -149,6 +153,13 @@ def _table(group: Group, keys: Sequence[_Key], cells: Sequence[tuple[Any, ...]])
             raise DataError("columns must hold values of the declared domains only, got others while counting")
         superset[cell] += total
     return superset
+
+
+def _own_kind(native: Any, engine: str, column: str) -> str:
+    """The type of a column as its engine writes it; Spark tells nobody apart by a type that mixes kinds."""
+    if engine == "duckdb":
+        return str(native.types[native.columns.index(column)])
+    return str(native.schema()[column]) if engine == "ibis" else ""
 
 
 def _opened(native: Any, engine: str) -> tuple[Any, dict[str, str]]:

@@ -144,9 +144,9 @@ def entry_hash(entry: Entry) -> str:
 
 
 def parsed_head(text: str) -> tuple[int, str]:
-    number, _, digest = text.strip().partition(":")
+    number, _, digest = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
     if not number.isascii() or not number.isdigit() or len(digest) != 64 or len(number) > 18:
-        raise LedgerCorruptError(f"a ledger head must read 'number:hash', got {text[:80]!r}")
+        raise LedgerCorruptError(f"a ledger head must read 'number:hash', got {text!r:.80}")
     return int(number), digest
 
 

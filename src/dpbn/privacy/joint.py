@@ -272,6 +272,7 @@ def moments(sizes: tuple[int, ...], scale: float) -> tuple[float, tuple[float, .
     return math.exp(_log_sum(block.total, scale) - norm), tuple(each[size] for size in sizes)
 
 
+@np.errstate(under="ignore")  # as NumPy has it: a caller who has it raise could not save what is paid for
 def _log_sum(logs: Floats, scale: float) -> float:
     """ln sum_n C_n y^n from ln C_n, with y = p/(1-p)."""
     terms = logs + np.arange(logs.size) * (-1 / scale - math.log(-math.expm1(-1 / scale)))

@@ -56,6 +56,8 @@ class Ledger:
     """Budgets of datasets in one SQLite file. Safe across threads, processes and kills."""
 
     def __init__(self, path: str | Path, *, anchor: bool = True, expected_head: str | None = None):
+        if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
+            raise InputError(f"the place of a ledger must be a path, got {path!r:.80}")
         self.path = Path(path).absolute()
         self._local = threading.local()
         self._seen: tuple[int, str] = (0, GENESIS)  # newest entry this object knows of: it must stay in the chain
@@ -158,6 +160,8 @@ class Ledger:
     def record_release(self, entry: int, release_id: str) -> Entry:
         """Note which release a charge was spent on."""
         _text("release_id", release_id)
+        if not isinstance(entry, int) or not 0 < entry < 2**63:
+            raise BudgetError(f"an entry to name must be a charge in this ledger, got {entry!r:.80}")
 
         def append(connection: sqlite3.Connection) -> Entry:
             charge = self._at(connection, entry)
@@ -186,6 +190,8 @@ class Ledger:
 
     def history(self, dataset: str | None = None) -> tuple[Entry, ...]:
         """All entries, or one dataset's, oldest first."""
+        if dataset is not None:
+            _text("dataset", dataset)
         where, values = ("WHERE dataset = ?", (dataset,)) if dataset is not None else ("", ())
         with _translated(self.path.name):
             rows = self._connection().execute(f"SELECT * FROM entries {where} ORDER BY id", values)

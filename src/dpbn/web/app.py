@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -106,6 +106,8 @@ async def _body(request: Request, limits: Limits) -> bytes:
                     raise HTTPException(413, most)
     except TimeoutError:
         raise HTTPException(408, f"a body must arrive within {limits.body_seconds:g} seconds") from None
+    except ClientDisconnect:  # nobody reads this, but nobody fills the terminal with tracebacks either
+        raise HTTPException(400, "a body must be as long as its head says") from None
     return bytes(body)
 
 
