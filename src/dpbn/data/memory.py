@@ -91,24 +91,30 @@ def _from_polars(series: polars.Series) -> Any:
     return series.to_arrow()
 
 
-_NO_ORDER = re.compile(
-    r"^ *(?:[A-Z]+ )*?(\w*JOIN|AGGREGATE|UNIQUE|SORT|MERGE|OPAQUE_PYTHON|UNPIVOT|UNION(?=\[maintain_order: false))\b",
-    re.MULTILINE,
+_PLAN_LINE = re.compile(
+    r" *($|DF \[|(?:Parquet|Csv|IPC|NDJSON) SCAN|PROJECT |ESTIMATED ROWS|SELECT \[|WITH_COLUMNS:|\[|FILTER |FROM$"
+    r"|(?:END )?UNION\[maintain_order: true\]|PLAN \d+:)"
 )
-_LOOSE = re.compile(
-    r"\.(sort_by|arg_sort|top_k\w*|bottom_k\w*|(?<!element\(\)\.)(?<!\.list\.)unique\w*|arg_unique|mode|value_counts"
-    r"|shuffle|sample\w*|over)\("
+_CALL = re.compile(r"([\w.]+)\(|\b(Series)\b")
+_ROW_BY_ROW = frozenset(
+    """
+    col when .then .otherwise .alias .cast .strict_cast .not .is_null .is_not_null .is_nan .is_not_nan .is_in
+    .is_between .fill_null .fill_nan .coalesce .replace .replace_strict .cut .clip .abs .round .floor .ceil
+    .str.to_lowercase .str.to_uppercase .str.strip_chars .str.strip_prefix .str.strip_suffix .str.slice .str.replace
+    .str.replace_all .str.contains .str.starts_with .str.ends_with .str.len_chars .str.zfill
+    .str.to_titlecase .str.concat_horizontal .dt.year .dt.month .dt.day .dt.hour .dt.weekday .dt.date .list.get
+    .list.length .list.contains .negate .min_horizontal .max_horizontal .struct.field_by_name
+    Datetime Duration Decimal Enum List Array Struct
+    """.split()  # noqa: SIM905
 )
 
 
 class PolarsLazyReader:
     """A polars query, run in batches each time it is counted.
 
-    `in_order`: taking one person's rows out must leave the others in their order. What polars joins, groups or sorts
-    in several threads comes in another order every time, and what it unpivots, piece by piece: where a piece ends
-    follows the number of rows before it. Expressions may sort, shuffle or look for distinct values as well (but for the
-    distinct values of a list, which are its own row's), and `over` may put the rows of a group together. A text that reads like such a call is refused, too: polars does
-    not mark where it ends.
+    `in_order`: taking one person's rows out must leave the others as they are, and in their order. So the query must
+    work row by row, as its plan tells: what polars joins, groups or sorts comes in another order every time, and what
+    an expression may do with other rows has no end. A text that reads like such a step is refused, too.
     """
 
     in_memory = False
@@ -116,11 +122,10 @@ class PolarsLazyReader:
     def __init__(self, query: polars.LazyFrame, in_order: bool):
         self._query = query
         plan = query.explain(optimized=False) if in_order else ""
-        if step := _NO_ORDER.search(plan) or _LOOSE.search(plan):
-            raise InputError(
-                f"a polars query with a unit must leave rows in the order they are stored in, got {step[1]}: "
-                f"collect() it first"
-            )
+        steps = [line for line in plan.splitlines() if not _PLAN_LINE.match(line)]
+        calls = [name for found in _CALL.findall(plan) if (name := "".join(found)) not in _ROW_BY_ROW]
+        for step in (*(re.split(r"[^\w ]", step.strip())[0] for step in steps), *calls):
+            raise InputError(f"a polars query with a unit must work row by row, got {step!r:.40}: collect() it first")
 
     @property
     def columns(self) -> Sequence[str]:
