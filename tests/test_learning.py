@@ -178,6 +178,14 @@ def test_what_is_paid_for_is_saved_where_numpy_raises(tmp_path):
         assert dpbn.load_release(release.save(tmp_path / "r.json")).id == release.id
 
 
+def test_plans_and_error_bars_where_numpy_raises(asia):
+    network, data = asia
+    release = dpbn.learn(data, network, 1.0)
+    with np.errstate(all="raise"):
+        assert dpbn.plan(network.structure, rows=2_000).error > 0
+        assert dpbn.Inference(release).intervals().keys() == set(network.nodes)
+
+
 def test_where_joint_noise_might_not_be_drawn_nothing_is_counted_first(asia):
     network, data = asia
     release = dpbn.learn(data, network, 1e-4)

@@ -64,6 +64,7 @@ class ErrorBars:
         self._engine = MaximumEngine(Model(release.structure), CELL_LIMIT)
 
     @cached_property
+    @np.errstate(under="ignore")  # as NumPy has it, also for a caller who has it raise
     def _cpts(self) -> list[dict[str, Array]]:
         """Of plausible truths, of what the learner would make of them, and of what it would make without noise."""
         drawn = replicate(self._release, plausible_truths(self._release, self._count, self._seed), self._seed)
@@ -75,6 +76,7 @@ class ErrorBars:
         return [BatchInference(self._structure, cpts) for cpts in self._cpts]
 
     @cached_property
+    @np.errstate(under="ignore")
     def _around(self) -> list[list[Array]]:
         """CPTs as the learner would make them if the released network were true."""
         released = as_released(self._release, self._count)

@@ -155,6 +155,7 @@ class Forecast:
         return plot_forecast(self, path)
 
 
+@np.errstate(under="ignore")  # as NumPy has it, also for a caller who has it raise
 def plan(
     structure: str | Path | Structure | BayesianNetwork | Release,
     epsilon: float = 1.0,
