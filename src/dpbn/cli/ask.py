@@ -10,6 +10,7 @@ from dpbn.cli.shared import (
     InputFile,
     ModelPath,
     check_output,
+    dash,
     given_option,
     json_option,
     network_of,
@@ -75,7 +76,7 @@ def query(
     rows = []
     for cell in cells if left else sorted(cells):
         labels = [s[i] for s, i in zip(answer.states, cell, strict=True)]
-        ends = [f"{low[cell]:.4f} – {high[cell]:.4f}" for low, high in bars.values()]
+        ends = [f"{low[cell]:.4f} {dash()} {high[cell]:.4f}" for low, high in bars.values()]
         rows.append((*labels, f"{answer.values[cell]:.4f}", *ends))
     columns = [*answer.variables, "probability"]
     if bars:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpbn.cli.shared import json_option, print_json, print_table, working
+from dpbn.cli.shared import dash, json_option, print_json, print_table, working
 
 seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
 processes_option = click.option(
@@ -184,4 +184,4 @@ def reproduce(
 
 
 def _figure(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.4f}"
+    return dash() if math.isnan(value) else f"{value:.4f}"

@@ -9,6 +9,7 @@ import click
 from dpbn.cli.shared import (
     ModelPath,
     check_output,
+    dash,
     given_option,
     json_option,
     network_of,
@@ -196,9 +197,9 @@ def _line(row: dict[str, Any], released: bool) -> tuple[str, ...]:
     line = (row["node"], ", ".join(row["parents"]), ", ".join(row["states"]))
     if not released:
         return line
-    share = "public" if row["public"] else "–" if row["epsilon"] is None else f"{row['epsilon']:.4g}"
-    weak = "–" if row["weak_rows"] is None else f"{row['weak_rows']} of {row['rows']}"
-    return (*line, share, weak, row["reliability"] or "–")
+    share = "public" if row["public"] else dash() if row["epsilon"] is None else f"{row['epsilon']:.4g}"
+    weak = dash() if row["weak_rows"] is None else f"{row['weak_rows']} of {row['rows']}"
+    return (*line, share, weak, row["reliability"] or dash())
 
 
 def _guarantee(release: Release | None) -> dict[str, Any]:

@@ -73,8 +73,16 @@ def word_option(name: str, *choices: str) -> Callable[[Any], Any]:
 
 
 def print_json(document: Any) -> None:
-    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    click.echo(json.dumps(document, ensure_ascii=not unicode, allow_nan=False))
+    click.echo(json.dumps(document, ensure_ascii=not _unicode(), allow_nan=False))
+
+
+def dash() -> str:
+    """Between numbers, or for none."""
+    return "–" if _unicode() else "-"
+
+
+def _unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def tell_written(output: str, as_json: bool, rows: int | None = None) -> None:
