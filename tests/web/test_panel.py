@@ -171,6 +171,13 @@ def test_what_is_shown_has_room(visit: Visit, alarm: Release, alarm_address: str
     assert title == triangle  # an orange triangle on an orange title would not be seen
 
 
+@pytest.mark.parametrize(("epsilon", "shown"), [(0.123441, "0.1235"), (0.1, "0.1"), (12345.6, "12350")])
+def test_the_budget_shown_is_no_less_than_it_is(visit: Visit, asia: Release, epsilon: float, shown: str) -> None:
+    with running(replace(asia, guarantee=replace(asia.guarantee, epsilon=epsilon))) as address:
+        page = visit(f"{address}/{WITHOUT_BARS}")
+        assert page.locator("#release-badges li").first.text_content() == f"ε = {shown}"
+
+
 def test_a_phone_shows_the_budget(visit: Visit, alarm_address: str) -> None:
     page = visit(f"{alarm_address}/{WITHOUT_BARS}", viewport={"width": 390, "height": 844})
     assert page.get_by_text("ε = 3", exact=True).is_visible()
