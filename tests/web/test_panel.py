@@ -79,6 +79,7 @@ def test_a_stability_that_takes_its_time_or_fails_says_so(
         else:
             page.wait_for_selector("#best-answer .stability")
         assert page.get_by_text("Stability is being computed").count() == 0
+        page.close()
 
 
 def test_sliders_do_not_move_each_other(visit: Visit, asia: Release) -> None:
@@ -176,6 +177,7 @@ def test_the_budget_shown_is_no_less_than_it_is(visit: Visit, asia: Release, eps
     with running(replace(asia, guarantee=replace(asia.guarantee, epsilon=epsilon))) as address:
         page = visit(f"{address}/{WITHOUT_BARS}")
         assert page.locator("#release-badges li").first.text_content() == f"ε = {shown}"
+        page.close()
 
 
 def test_a_phone_shows_the_budget(visit: Visit, alarm_address: str) -> None:
