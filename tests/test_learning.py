@@ -219,6 +219,8 @@ def test_mistyped_arguments_come_back_with_a_suggestion(asia):
         dpbn.learn(data, network, 1.0, method="uniform", guess=network)
     with pytest.raises(InputError, match="did you mean 'epsilon'"):
         dpbn.plan(network, epsilom=2.0)
+    with pytest.raises(InputError, match=r"got \['options'\]$"):  # they are given one by one
+        dpbn.learn(data, network, 1.0, options={})
 
 
 def test_a_variable_of_the_network_is_nobodys_name(asia, ledger):
@@ -226,6 +228,8 @@ def test_a_variable_of_the_network_is_nobodys_name(asia, ledger):
     network, data = asia
     with pytest.raises(InputError, match="whose row it is, got 'smoke', which holds a variable"):
         dpbn.learn(data, network, 1.0, unit="smoke", ledger=ledger, dataset="asia")
+    with pytest.raises(InputError, match="unit must be the name of a column"):
+        dpbn.learn(data, network, 1.0, unit=["smoke"], ledger=ledger, dataset="asia")
     assert ledger.remaining("asia").spent_epsilon == 0
 
 

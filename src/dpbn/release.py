@@ -109,7 +109,9 @@ class Release:
         return release_html(self)
 
     def __repr__(self) -> str:
-        kind = f"epsilon={self.guarantee.epsilon:g}" if self.private else "NOT PRIVATE"
+        from dpbn.statement import bound
+
+        kind = f"epsilon={bound(self.guarantee.epsilon, 6)}" if self.private else "NOT PRIVATE"
         return f"Release({self.method}, {kind}, {self.network!r})"
 
 

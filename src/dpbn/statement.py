@@ -50,13 +50,13 @@ def summary(release: Release) -> str:
     if not release.private:
         return "NOT PRIVATE: for experiments only"
     guarantee = release.guarantee
-    delta = f", δ = {_bound(guarantee.delta, 6)}" if guarantee.delta else ""
-    return f"ε = {_bound(guarantee.epsilon, 4)}{delta} per {guarantee.unit or 'record'}"
+    delta = f", δ = {bound(guarantee.delta, 6)}" if guarantee.delta else ""
+    return f"ε = {bound(guarantee.epsilon, 4)}{delta} per {guarantee.unit or 'record'}"
 
 
-def _bound(number: float, digits: int) -> str:
+def bound(number: float, digits: int) -> str:
     """`number` in so many digits, rounded up: what is stated must hold."""
-    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(number))
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(float(number)))
     return f"{float(rounded):.{digits}g}"
 
 
@@ -108,7 +108,7 @@ def _strength(release: Release, who: str) -> str:
     delta = release.guarantee.delta
     # right with e^epsilon / (1 + e^epsilon) at most, and delta / (1 + e^epsilon) more if there is a delta
     factor, certainty = math.exp(min(epsilon, 700.0)), (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
-    shown = _bound(factor, 3) if factor < 1e6 else "more than a million"
+    shown = bound(factor, 3) if factor < 1e6 else "more than a million"
     most = f"{min(math.ceil(certainty * 1000) / 1000, 1.0):.1%}"
     replaced = release.guarantee.neighbors == "replace"
     bet = f"which of two given {who}s is in the table" if replaced else f"that a given {who} is in the table"
@@ -116,7 +116,7 @@ def _strength(release: Release, who: str) -> str:
     slack = ", give or take δ" if delta else ""
     wins = f"will guess right with probability {most} at most" if delta else f"can become {most} sure at most"
     return (
-        f"ε = {_bound(epsilon, 6)}. Whatever anyone concludes from this file would have been concluded with nearly the "
+        f"ε = {bound(epsilon, 6)}. Whatever anyone concludes from this file would have been concluded with nearly the "
         f"same probability {other}: the two probabilities differ by a factor of at most e^ε = {shown}{slack}. Someone "
         f"who thought it an even bet {bet} {wins}."
     )
@@ -128,7 +128,7 @@ def _failure(release: Release) -> str:
     delta = release.guarantee.delta
     if not delta:
         return "No. δ = 0: the bound holds always (pure differential privacy)."
-    shown = _bound(delta, 6)
+    shown = bound(delta, 6)
     return f"δ = {shown}: besides the factor e^ε, the probability of anything may differ by at most {shown}."
 
 

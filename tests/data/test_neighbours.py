@@ -323,8 +323,24 @@ def test_a_polars_query_that_works_row_by_row_is_counted_where_people_are_bounde
         pl.col("y").fill_null("0").cast(pl.Float64),
     )
     lists = named.with_columns(pl.col("l").list.first().alias("x"))
-    for query in (named.filter(pl.col("x").is_in(["a", "b", "c"])), pl.concat([named, named]).drop_nulls(), lists):
+    literals = named.with_columns(pl.lit(1).alias("z"), pl.when(pl.col("x") != "d").then(1.5).alias("w"))
+    literals = literals.with_columns(pl.when(pl.col("x") != "d").then(1).alias("v"))
+    wider = pl.concat([named, named.with_columns(z=1.5)], how="diagonal")
+    chosen = named.filter(pl.col("x").is_in(["a", "b", "c"]))
+    for query in (chosen, pl.concat([named, named]).drop_nulls(), lists, literals, wider):
         assert open_source(query, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("kind", ["csv", "ipc", "ndjson", "parquet"])
+def test_a_polars_scan_of_any_kind_is_counted_where_people_are_bounded(tmp_path, kind):
+    """Unless it numbers rows or stops after some: both follow the rows before."""
+    frame = pl.DataFrame({"unit": [1, 1, 2], "x": ["a", "b", "c"], "y": [0.0] * 3})
+    getattr(frame, f"write_{kind}")(tmp_path / "t")
+    scan = getattr(pl, f"scan_{kind}")
+    assert open_source(scan(tmp_path / "t"), STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [1, 0, 1]
+    for name, options in (("ROW_INDEX", {"row_index_name": "row"}), ("SLICE", {"n_rows": 2})):
+        with pytest.raises(InputError, match=f"must work row by row, got '{name}"):
+            open_source(scan(tmp_path / "t", **options), STRUCTURE, unit="unit")
 
 
 def test_objects_in_polars_match_value_by_value():

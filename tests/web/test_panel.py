@@ -79,6 +79,7 @@ def test_a_stability_that_takes_its_time_or_fails_says_so(
         else:
             page.wait_for_selector("#best-answer .stability")
         assert page.get_by_text("Stability is being computed").count() == 0
+        page.close()
 
 
 def test_sliders_do_not_move_each_other(visit: Visit, asia: Release) -> None:
@@ -169,6 +170,14 @@ def test_what_is_shown_has_room(visit: Visit, alarm: Release, alarm_address: str
     same = "(card) => ['title', 'weak'].map((part) => getComputedStyle(card.querySelector('.' + part)).fill)"
     title, triangle = full.locator("#graph .observed", has=full.locator(".weak")).first.evaluate(same)
     assert title == triangle  # an orange triangle on an orange title would not be seen
+
+
+@pytest.mark.parametrize(("epsilon", "shown"), [(0.123441, "0.1235"), (0.1, "0.1"), (12345.6, "12350")])
+def test_the_budget_shown_is_no_less_than_it_is(visit: Visit, asia: Release, epsilon: float, shown: str) -> None:
+    with running(replace(asia, guarantee=replace(asia.guarantee, epsilon=epsilon))) as address:
+        page = visit(f"{address}/{WITHOUT_BARS}")
+        assert page.locator("#release-badges li").first.text_content() == f"ε = {shown}"
+        page.close()
 
 
 def test_a_phone_shows_the_budget(visit: Visit, alarm_address: str) -> None:

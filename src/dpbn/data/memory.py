@@ -92,10 +92,10 @@ def _from_polars(series: polars.Series) -> Any:
 
 
 _PLAN_LINE = re.compile(
-    r" *($|DF \[|(?:Parquet|Csv|IPC|NDJSON) SCAN|PROJECT |ESTIMATED ROWS|SELECT \[|WITH_COLUMNS:|\[|FILTER |FROM$"
-    r"|(?:END )?UNION\[maintain_order: true\]|PLAN \d+:)"
+    r" *($|DF \[|(?i:parquet|csv|ipc|ndjson) SCAN|PROJECT |ESTIMATED ROWS|SELECT \[|simple π |WITH_COLUMNS:|\[|FILTER "
+    r"|FROM$|(?:END )?UNION\[maintain_order: true\]|PLAN \d+:)"
 )
-_CALL = re.compile(r"([\w.]+)\(|\b(Series)\b")
+_CALL = re.compile(r"((?:\.[a-z]\w*)+|\w+)\(|\b(Series)\b")  # what stands before the dot may be a literal
 _ROW_BY_ROW = frozenset(
     """
     col when .then .otherwise .alias .cast .strict_cast .not .is_null .is_not_null .is_nan .is_not_nan .is_in
@@ -104,7 +104,7 @@ _ROW_BY_ROW = frozenset(
     .str.replace_all .str.contains .str.starts_with .str.ends_with .str.len_chars .str.zfill
     .str.to_titlecase .str.concat_horizontal .dt.year .dt.month .dt.day .dt.hour .dt.weekday .dt.date .list.get
     .list.length .list.contains .negate .min_horizontal .max_horizontal .struct.field_by_name
-    Datetime Duration Decimal Enum List Array Struct
+    Datetime Duration Decimal Enum List Array Struct Unknown Int
     """.split()  # noqa: SIM905
 )
 

@@ -39,7 +39,9 @@ def learner_of(
     own = sorted(set(inspect.signature(learner).parameters) - set(_COMMON))
     stray = sorted(set(options) - set(own))
     if stray:
-        hint = did_you_mean(stray[0], [*own, *(inspect.signature(caller).parameters if caller else ())])
+        arguments = inspect.signature(caller).parameters.values() if caller else ()
+        named = [argument.name for argument in arguments if argument.kind is not argument.VAR_KEYWORD]
+        hint = did_you_mean(stray[0], [*own, *named])
         told = ", ".join(own) or "it has none"
         raise InputError(f"arguments must be known, or options of method {method!r} ({told}), got {stray}{hint}")
     filled = dict(options)

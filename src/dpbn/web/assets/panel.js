@@ -172,10 +172,11 @@ function doubts(state, weak) {
 
 function describe(release) {
   const { epsilon, delta, unit } = release.guarantee;
+  const bound = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, roundingMode: "ceil", useGrouping: false }); // what is stated must hold
   byId("release-name").textContent = label(release.name);
   document.title = `${label(release.name)} · dpbn explorer`;
   const facts = [
-    release.private && epsilon !== null ? `ε = ${Number(epsilon.toPrecision(4))}` : "not private",
+    release.private && epsilon !== null ? `ε = ${bound.format(epsilon)}` : "not private",
     delta > 0 ? `δ = ${delta}` : null,
     unit ? `per ${label(unit)}` : "per record",
     release.method,
