@@ -6,7 +6,8 @@ from pathlib import Path
 PAGE = Path(__file__).parents[2] / "docs" / "large-data.md"
 
 
-def test_examples_run(capsys):
+def test_examples_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     assert len(blocks) == 3
     names: dict = {}
