@@ -3,7 +3,8 @@
 Domains are public: they come from `structure` (or `bounds`, `bins` and `classes`), never from the rows given to
 `fit`. Columns of a DataFrame are matched by name; columns of an array stand for the structure's nodes other than
 the target, in their declared order. A value is a state's label; a number in a column whose labels are not numbers
-is the position of a state. Every call of `fit` spends epsilon again: cross-validation with k folds spends k times.
+is the position of a state, and so is a truth value unless the states are true and false, or yes and no. Every call of
+`fit` spends epsilon again: cross-validation with k folds spends k times.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ except ModuleNotFoundError:
     raise MissingExtraError("scikit-learn", "sklearn") from None
 
 TARGET = "target"  # its name where no structure is given
+TRUTHS = (("false", "true"), ("no", "yes"))
 
 
 class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -283,9 +285,17 @@ def _label(rule: Matching, value: Any) -> Any:
         code = rule.written(value)
     elif variable.cut_points is not None:
         return str(value) if isinstance(value, bool) and code is None else value
+    elif code is None and isinstance(value, bool) and not _numeric(variable):
+        return dict(zip((False, True), _truths(variable), strict=False)).get(value, str(value))
     elif code is None and isinstance(value, (int, float)) and not _numeric(variable):
         code = next((place for place in range(variable.size) if place == value), None)
     return str(value) if code is None else variable.states[code]
+
+
+def _truths(variable: Variable) -> Sequence[str]:
+    """The states that False and True stand for: by what they say, else the first two."""
+    words = {state.lower(): state for state in variable.states}
+    return next(([words[no], words[yes]] for no, yes in TRUTHS if words.keys() == {no, yes}), variable.states[:2])
 
 
 def _numeric(variable: Variable) -> bool:
@@ -296,12 +306,10 @@ def _forms(variable: Variable) -> dict[tuple[str, Any], str]:
     """What stands for a state of the target, by kind: its label, a number that it is or its place, its truth."""
     states = variable.states
     numbers = [float(state) for state in states] if _numeric(variable) else range(len(states))
-    truths = [state.lower() == "true" for state in states]
-    spelled = sorted(state.lower() for state in states) == ["false", "true"]
     return {
         **{("text", state): state for state in states},
         **{("number", number): state for number, state in zip(numbers, states, strict=True)},
-        **{("truth", truth): state for truth, state in zip(truths if spelled else (False, True), states, strict=False)},
+        **{("truth", truth): state for truth, state in zip((False, True), _truths(variable), strict=False)},
     }
 
 

@@ -233,6 +233,21 @@ def test_one_record_does_not_change_what_the_classes_of_others_mean(way):
     assert counted(rows, made([*[1] * 5, "no"]), APART, "t") == [1, 5]
 
 
+@pytest.mark.parametrize("states", [("yes", "no"), ("No", "Yes"), ("true", "false"), ("low", "high")], ids=str)
+def test_truths_are_the_states_that_say_so(states):
+    """True was the second state, also of yes and no: the release told of the opposite."""
+    schema = Schema((Variable("t", states), Variable("f", states)))
+    structure = Structure(schema, Dag(schema.names, {"f": ("t",)}))
+    rows, y = np.array([[True], [False], [True], [True]] * 30), np.array([True, False, False, True] * 30)
+    model = DPBayesianNetworkClassifier(structure, "t", 1e6, method="uniform").fit(rows, y)
+    meant = next((state for state in states if state.lower() in ("yes", "true")), states[1])
+    ask, place = dpbn.Inference(model.release_), states.index(meant)
+    assert ask.query(["t"]).values[place] == pytest.approx(0.5, abs=0.01)
+    assert ask.query(["f"]).values[place] == pytest.approx(0.75, abs=0.01)
+    assert ask.query(["t"], {"f": meant}).values[place] == pytest.approx(2 / 3, abs=0.01)
+    assert model.predict([[True], [False]]).tolist() == [True, False]
+
+
 @pytest.mark.parametrize("y", [[True, False] * 30, [1, 0] * 30, ["yes", "no"] * 30, ["TRUE", "FALSE"] * 30])
 @pytest.mark.parametrize("states", [("TRUE", "FALSE"), ("FALSE", "TRUE"), ("no", "yes"), ("x", "0")], ids=str)
 def test_classes_are_told_as_y_writes_them(y, states):
