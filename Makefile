@@ -80,6 +80,7 @@ bench-web: $(VENV)/.dev  ## 50 clients on the explorer for a minute: latencies, 
 bench-learn: $(VENV)/.bench  ## the default learner against equal budgets, Private-PGM, and itself with parts removed
 	$(BIN)/python benchmarks/learn.py
 	$(BIN)/python benchmarks/learn.py --relations --ablation --workload --seconds
+	$(BIN)/python benchmarks/shapes.py
 
 bench-count: $(VENV)/.bench  ## counting against mbi, polars and DuckDB, ratios in one run
 	$(BIN)/python benchmarks/count.py
