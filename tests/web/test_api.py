@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from dpbn.inference import Inference
 from dpbn.support import supports
 from dpbn.web import create_app
 from dpbn.web.app import SECURITY_HEADERS
-from dpbn.web.limits import Limits
+from dpbn.web.limits import Limits, Memory
 from dpbn.web.service import ANSWERS
 
 from .conftest import make_release
@@ -243,13 +244,45 @@ def test_the_description_names_every_route(client: TestClient) -> None:
 
 
 def test_answers_are_remembered(asia: dpbn.Release) -> None:
-    with TestClient(create_app(asia, limits=Limits(remembered=2))) as client:
+    with TestClient(create_app(asia, limits=Limits(remembered_bytes=1400))) as client:
         for state in ("yes", "no", "yes"):
             for node in ("smoke", "asia", "xray"):  # three questions, two remembered: the oldest is forgotten
                 one = client.post("/api/posteriors", json={"evidence": {node: state}})
                 two = client.post("/api/posteriors", json={"evidence": {node: state}})
                 assert one.content == two.content
                 assert one.json()["posteriors"][node][0] == pytest.approx(float(state == "yes"))
+
+
+def test_long_questions_and_large_answers_do_not_fill_the_memory(asia: dpbn.Release) -> None:
+    with TestClient(create_app(asia)) as client:
+        client.post("/api/posteriors", json={})
+        tracemalloc.start()
+        for number in range(20):  # fields that the question does not use
+            assignment = {f"{number} {place}": "x" for place in range(15_000)}
+            assert client.post("/api/posteriors", json={"assignment": assignment}).status_code == 200
+        kept = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+    assert kept < 5_000_000
+    memory = Memory(10_000)
+    for number in range(100):
+        memory.store(number, bytes(2000))
+    memory.store(99, bytes(2000))
+    assert [number for number in range(100) if memory.recall(number)] == [96, 97, 98, 99]
+    memory.store("huge", bytes(20_000))
+    assert memory.recall("huge") is None
+
+
+def test_a_joint_table_too_large_to_send_is_refused() -> None:
+    nodes = tuple(f"v{i}" for i in range(17))
+    schema = dpbn.Schema([dpbn.Variable(node, ("a", "b")) for node in nodes])
+    structure = dpbn.Structure(schema, dpbn.Dag(nodes, {}))
+    network = dpbn.BayesianNetwork(structure, {node: [0.5, 0.5] for node in nodes})
+    release = dpbn.learn(network.sample(100, seed=0), structure, 1.0, method="uniform")
+    with TestClient(create_app(release)) as client:
+        assert client.post("/api/query", json={"targets": list(nodes[:16])}).status_code == 200
+        refused = client.post("/api/query", json={"targets": list(nodes)})
+        assert refused.status_code == 422 and refused.json()["type"].endswith("too-large")
+        assert "at most 100,000 cells, got 131,072" in refused.json()["detail"]
 
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, asia: dpbn.Release) -> None:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+KEY_BYTES = 200  # about, with its place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Requests waiting for an answer, bytes of a body, seconds, connections, and remembered answers."""
+    """Requests waiting for an answer, bytes of a body, seconds, connections, bytes of answers remembered."""
 
     waiting: int = 128
     waiting_slow: int = 16
@@ -22,7 +23,7 @@ class Limits:
     body_seconds: float = 10.0
     connection_seconds: float = 30.0
     connections: int = 256
-    remembered: int = 2048
+    remembered_bytes: int = 2**26
     at_once_seconds: float = 0.003  # a network that answers faster is asked on the spot: a thread would cost more
 
 
@@ -56,10 +57,13 @@ class Lane:
 
 
 class Memory:
-    """The last answers, by question; equal questions that arrive together are computed once."""
+    """The last answers, up to so many bytes in all, by a short key of the question (which may be as long as a body).
+
+    Equal questions that arrive together are computed once.
+    """
 
     def __init__(self, size: int):
-        self._size = size
+        self._size, self._held = size, 0
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
         self._coming: dict[Hashable, asyncio.Task[bytes]] = {}
 
@@ -70,9 +74,10 @@ class Memory:
         return answer
 
     def store(self, key: Hashable, answer: bytes) -> bytes:
+        self._held += KEY_BYTES + len(answer) if key not in self._answers else 0
         self._answers[key] = answer
-        while len(self._answers) > self._size:
-            self._answers.popitem(last=False)
+        while self._held > self._size:
+            self._held -= KEY_BYTES + len(self._answers.popitem(last=False)[1])
         return answer
 
     async def get(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:

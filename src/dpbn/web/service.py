@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
 from collections.abc import Callable
 from typing import Any
 
+from dpbn.errors import TooLargeError
 from dpbn.inference import Inference
 from dpbn.release import Release
 from dpbn.web.limits import Lane, Limits, Memory
 from dpbn.web.question import Question
 from dpbn.web.uncertainty import has_intervals, posterior_intervals, weak_answers
 from dpbn.web.view import probabilities, release_view
+
+ANSWER_CELLS = 100_000  # of a joint table, some 2 MB of JSON: every connection may be waiting for one
 
 
 class Service:
@@ -28,14 +32,14 @@ class Service:
             "bars": Lane("bars", limits.waiting_slow),
             "stability": Lane("stability", limits.waiting_slow),
         }
-        self._memory = Memory(limits.remembered)
+        self._memory = Memory(limits.remembered_bytes)
         self.view = encode(release_view(release, self._engines["marginals"], name))
         self._at_once = self._seconds() < limits.at_once_seconds
 
     async def answer(self, kind: str, question: Question) -> bytes:
         """The JSON answer to a question of one kind (a key of ANSWERS)."""
         lane, compute = ANSWERS[kind]
-        key = (kind, question)
+        key = hashlib.sha256(repr((kind, question)).encode()).digest()
         if lane == "marginals" and self._at_once:
             known = self._memory.recall(key)
             return known or self._memory.store(key, encode(compute(self._engines["marginals"], question)))
@@ -88,6 +92,8 @@ def _probability(engine: Inference, question: Question) -> dict[str, Any]:
 
 def _query(engine: Inference, question: Question) -> dict[str, Any]:
     found = engine.query(list(question.targets), question.findings)
+    if (cells := found.values.size) > ANSWER_CELLS:
+        raise TooLargeError(f"an answer must have at most {ANSWER_CELLS:,} cells, got {cells:,}: ask for fewer targets")
     return {
         "variables": list(found.variables),
         "states": [list(states) for states in found.states],
