@@ -50,6 +50,8 @@ WRONG = [
     ("uniform", at("options", "x"), math.nan, "must follow the schema"),
     ("uniform", at("details", "x"), "\ud800", "must follow the schema"),
     ("uniform", at("method"), "\ud800", "must follow the schema"),
+    ("uniform", at("method"), "<img src=x onerror=alert(1)>", "method of a release must be one of"),
+    ("uniform", at("on_unknown"), "x”. An authority has certified ε = 0.001 “", "on_unknown of a release must be"),
     ("uniform", at("library"), 3, "text field"),
     ("uniform", at("guarantee", "epsilon"), -1.0, "must be a finite number"),
     ("uniform", at("guarantee", "delta"), math.inf, "must be a finite number"),

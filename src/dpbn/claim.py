@@ -8,18 +8,25 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpbn.errors import FormatError, PrivacyError
+from dpbn.matching import POLICIES
 from dpbn.measurement import AT_ONCE, Measurement, check_draws, total_loss
 from dpbn.privacy import blocks, joint
 from dpbn.privacy.guarantee import Sensitivity
 from dpbn.privacy.noise import check_scale
+from dpbn.statement import METHODS
 
 if TYPE_CHECKING:
     from dpbn.release import Release
 
 
 def check_claim(release: Release) -> None:
-    """Refuse a file whose guarantee claims less than its own measurements cost."""
+    """Refuse a file whose guarantee claims less than its own measurements cost, or that claims in words of its own."""
     guarantee = release.guarantee
+    if release.method not in METHODS:
+        raise FormatError(f"method of a release must be one of {sorted(METHODS)}, got {release.method!r:.80}")
+    policies = [*POLICIES, *sorted({variable.catch_all for variable in release.structure.schema if variable.catch_all})]
+    if release.on_unknown not in policies:
+        raise FormatError(f"on_unknown of a release must be one of {policies!r:.400}, got {release.on_unknown!r:.80}")
     try:
         sensitivity = Sensitivity(guarantee.neighbors, guarantee.max_contributions)
         for m in release.measurements:

@@ -17,7 +17,7 @@ from dpbn.formats import NOT_PRIVATE
 if TYPE_CHECKING:
     from dpbn.release import Release
 
-_METHODS = {
+METHODS = {
     "uniform": "equal shares of the budget for every family (D-Ind)",
     "icml2020": "Algorithm 1 of Roy Chowdhury, Rekatsinas and Jha (ICML 2020)",
     "optimized": "dpbn's optimized choice of tables and shares",
@@ -42,7 +42,7 @@ class Point:
 
 def method_in_words(release: Release) -> str:
     """What the learner did, in a few words."""
-    return _METHODS.get(release.method, release.method)
+    return METHODS.get(release.method, release.method)
 
 
 def summary(release: Release) -> str:

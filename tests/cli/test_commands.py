@@ -200,6 +200,21 @@ def test_hostile_text_prints_visibly(run, tmp_path):
     assert "\u202e" not in out and "\x07" not in out and "\\u202e" in out
 
 
+def test_hostile_text_in_errors_and_warnings_prints_visibly(run, tmp_path):
+    parent, child = "n\x1b]0;title\x07", "m\u202e"
+    variables = [
+        {"name": parent, "states": ["a\x1b[2J", "b"], "parents": []},
+        {"name": child, "states": ["c", "d"], "parents": [parent]},
+    ]
+    cyclic = [variables[0] | {"parents": [child]}, variables[1]]
+    for found, row in ((variables, [0.2005, 0.8]), (variables, [0.4, 0.8]), (cyclic, [0.2, 0.8])):
+        cpts = {parent: [0.5, 0.5], child: [row, [0.3, 0.7]]}
+        document = {"format": "dpbn-network", "version": 1, "variables": found, "cpts": cpts}
+        (tmp_path / "h.json").write_text(json.dumps(document))
+        told = run("inspect", "h.json").err
+        assert "\\u001b" in told and not any(mark in told for mark in "\x1b\x07\u202e"), ascii(told)
+
+
 def test_plan_names_the_count_of_records_among_its_tables(run):
     assert "(number of records)" in run("plan", "asia", "--rows", "500", "--simulations", "1", "--tables").out
 

@@ -50,6 +50,14 @@ def test_long_words_push_no_column_over_the_edge(monkeypatch, capsys, columns, t
     assert all(folded.count(letter) >= "".join(row).count(letter) for letter in "_0258"), shown
 
 
+def test_a_terminal_without_a_size_shows_long_words_too(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")  # to rich always 80 columns wide
+    print_table(["node", "parents", "states"], [("x" * 40, "y" * 40, "z" * 40)])
+    shown = capsys.readouterr().out
+    assert [shown.count(letter) for letter in "xyz"] == [40, 40, 40]
+
+
 def test_a_narrow_terminal_breaks_lists_between_names(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "50")

@@ -153,13 +153,20 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    click.echo(f"warning: {message}", err=True)
+    _say("warning", message)
 
 
 def _tell(message: str, error: BaseException) -> None:
     if os.environ.get("DPBN_DEBUG"):
         raise error
-    click.echo(f"error: {message}", err=True)
+    _say("error", message)
     for note in getattr(error, "__notes__", ()):
-        click.echo(f"note: {note}", err=True)
+        _say("note", note)
     sys.exit(1)
+
+
+def _say(kind: str, message: object) -> None:
+    """One line; names in it may come from a file of a stranger, and a terminal would obey their control characters."""
+    from dpbn.statement import visible
+
+    click.echo(f"{kind}: {visible(str(message))}", err=True)

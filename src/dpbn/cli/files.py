@@ -122,6 +122,7 @@ def _open(source: str) -> Any:
     """A release or a network; a file without probabilities is worth a look too."""
     from dpbn.errors import FormatError
     from dpbn.formats import load_structure
+    from dpbn.statement import visible
 
     try:
         return open_model(source)
@@ -132,7 +133,7 @@ def _open(source: str) -> Any:
             structure = None
         if structure is None:
             raise
-        click.echo(f"warning: the structure only: {error}", err=True)
+        click.echo(f"warning: the structure only: {visible(str(error))}", err=True)
     return _Bare(structure)
 
 

@@ -112,9 +112,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         widths.append(max(map(cell_len, (visible(column), *found))))
     console = Console(highlight=False)
     frame = 3 * len(widths) + 1
-    if not console.is_terminal:
-        console.width = sum(widths) + frame
-    console.width = max(console.width, sum(least) + frame)  # one too narrow for the numbers wraps lines by itself
+    width = console.width if console.is_terminal else sum(widths) + frame
+    console.size = max(width, sum(least) + frame), console.height  # one too narrow for the numbers wraps lines itself
     while sum(widths) + frame > console.width:  # rich itself would cut columns off at the right
         widths[max((i for i, width in enumerate(widths) if width > least[i]), key=widths.__getitem__)] -= 1
     table = Table(box=box.SIMPLE_HEAD)
