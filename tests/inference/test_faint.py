@@ -129,3 +129,5 @@ def test_derivatives_that_are_small_and_those_that_no_float_holds():
 def test_likelihoods_further_apart_than_floats_reach():
     network = binary({"a": (), "b": ("a",)}, {"a": np.array([0.5, 0.5]), "b": np.array([[1.0, 0.0], [0.0, 1.0]])})
     assert dpbn.Inference(network).query("b", {"a": [1e200, 1e-200], "b": [0.0, 1.0]}).values == pytest.approx([0, 1])
+    with pytest.raises(QueryError, match=r"likelihoods of 'b' must not be further apart"):  # the answer was NaN
+        dpbn.Inference(network).posteriors({"a": [1e200, 1e-200], "b": [1e200, 1e-200]})

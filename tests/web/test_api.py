@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import tracemalloc
@@ -78,6 +79,10 @@ def test_error_bars_are_the_librarys(client: TestClient, asia: dpbn.Release) -> 
     assert client.post("/api/stability", json={"evidence": evidence}).status_code == 422  # nothing to judge
 
 
+def test_a_level_next_to_one_is_answered(client: TestClient) -> None:
+    assert client.post("/api/intervals", json={"level": 1 - 2**-53}).status_code == 200
+
+
 def test_a_release_without_noise_has_no_error_bars() -> None:
     network = dpbn.load_network("asia")
     release = dpbn.learn(network.sample(100, seed=0), network.structure, epsilon=1.0, method="exact")
@@ -134,6 +139,7 @@ def test_the_release_as_the_page_sees_it(client: TestClient, asia: dpbn.Release)
         ({"evidence": ["smoke"]}, 422, "wrong-question"),
         ({"soft": {"smoke": [1]}}, 422, "wrong-question"),
         ({"soft": {"smoke": [1, -1]}}, 422, "wrong-question"),
+        ({"soft": {"smoke": [1e-308, 1e300], "xray": [1e-308, 1e300]}}, 422, "wrong-question"),
         ({"soft": {"smoke": "yes"}}, 422, "wrong-question"),
         ({"soft": {"smoke": [0, 0]}}, 422, "impossible-evidence"),
         ({"soft": {"smoke": [1, 2]}, "evidence": {"smoke": "yes"}}, 422, "wrong-question"),
@@ -149,6 +155,13 @@ def test_wrong_questions_become_problems(client: TestClient, body: Any, status: 
     _valid(client, "Problem", answer.json())
     assert answer.json()["type"] == f"urn:dpbn:problem:{kind}"
     assert answer.json()["detail"]
+
+
+def test_likelihoods_whose_mean_no_float_holds_are_answered(client: TestClient) -> None:
+    for kind in ("posteriors", "probability"):
+        answer = client.post(f"/api/{kind}", json={"soft": {"smoke": [1e200, 1e200], "xray": [1e200, 1e200]}})
+        assert answer.status_code == 200 and answer.json()["log_probability"] == pytest.approx(400 * math.log(10))
+        _valid(client, kind.capitalize(), answer.json())
 
 
 def test_impossible_evidence_is_said_to_be() -> None:

@@ -13,6 +13,7 @@ from dpbn.errors import QueryError, did_you_mean
 from dpbn.inference.contraction import Array
 from dpbn.network import Structure
 
+LARGEST_PRODUCT = math.log(1e300)
 Evidence = Mapping[str, Any]  # a label, or one likelihood per state (sequence, array, or {label: likelihood})
 
 
@@ -77,7 +78,7 @@ class Vocabulary:
             return Findings(hard, soft)
         if not isinstance(evidence, Mapping):
             raise QueryError(f"evidence must be a mapping of node to label, got {type(evidence).__name__}")
-        log_scale = 0.0
+        log_scale = log_left = 0.0
         for name, value in evidence.items():
             variable = self.position(name)
             if isinstance(value, str):
@@ -88,6 +89,10 @@ class Vocabulary:
                 if np.array_equal(given / peak > 0, given > 0):  # no likelihood is lost by it
                     soft[variable] = given / peak
                     log_scale += math.log(peak)
+                elif (log_left := log_left + math.log(peak)) > LARGEST_PRODUCT:
+                    raise QueryError(
+                        f"likelihoods of {name!r} must not be further apart than floats reach, got {given.tolist()}"
+                    )
         return Findings(hard, soft, log_scale)
 
     def code(self, variable: int, label: Any) -> int:

@@ -51,7 +51,7 @@ class Bars:
         if part not in PARTS:
             raise QueryError(f"part must be one of {PARTS}, got {part!r}")
         deviation = {"total": self.total, "privacy": self.privacy, "sampling": self.sampling}[part]
-        reach = NormalDist().inv_cdf((1 + level) / 2) * deviation
+        reach = -NormalDist().inv_cdf((1 - level) / 2) * deviation
         return np.clip(self.values - reach, 0.0, 1.0), np.clip(self.values + reach, 0.0, 1.0)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpbn.errors import TooLargeError
 from dpbn.inference import Inference
+from dpbn.inference.queries import LARGEST_LOG
 from dpbn.release import Release
 from dpbn.web.limits import Lane, Limits, Memory
 from dpbn.web.question import Question
@@ -82,12 +83,17 @@ def _posteriors(engine: Inference, question: Question) -> dict[str, Any]:
     evidence = question.findings
     posteriors = {node: probabilities(values) for node, values in engine.posteriors(evidence).items()}
     log = engine.log_probability(evidence)
-    return {"probability": math.exp(log), "log_probability": log, "posteriors": posteriors}
+    return {"probability": _exp(log), "log_probability": log, "posteriors": posteriors}
 
 
 def _probability(engine: Inference, question: Question) -> dict[str, Any]:
     log = engine.log_probability(question.findings)
-    return {"probability": math.exp(log), "log_probability": log if math.isfinite(log) else None}
+    return {"probability": _exp(log), "log_probability": log if math.isfinite(log) else None}
+
+
+def _exp(log: float) -> float:
+    """JSON has no infinity: likelihoods may be so large that their mean is none but the largest float."""
+    return math.exp(min(log, LARGEST_LOG))
 
 
 def _query(engine: Inference, question: Question) -> dict[str, Any]:
