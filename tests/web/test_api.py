@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -283,6 +284,13 @@ def test_long_questions_and_large_answers_do_not_fill_the_memory(asia: dpbn.Rele
     assert [number for number in range(100) if memory.recall(number)] == [96, 97, 98, 99]
     memory.store("huge", bytes(20_000))
     assert memory.recall("huge") is None
+
+
+def test_a_target_named_thirty_thousand_times_is_refused_at_once(client: TestClient) -> None:
+    start = time.process_time()
+    answer = client.post("/api/query", json={"targets": ["asia"] * 30_000})
+    assert answer.status_code == 422 and answer.json()["detail"] == "targets must be distinct, got ['asia'] twice"
+    assert time.process_time() - start < 2  # it took half a minute
 
 
 def test_a_joint_table_too_large_to_send_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,7 @@ class Vocabulary:
             raise QueryError("targets must name at least one node, got none")
         found = tuple(self.position(name) for name in names)
         if len(set(found)) != len(found):
-            raise QueryError(f"targets must be distinct, got {[n for n in names if names.count(n) > 1]}")
+            raise QueryError(f"targets must be distinct, got {[n for n, k in Counter(names).items() if k > 1]} twice")
         observed = set(evidence)
         both = [name for name, variable in zip(names, found, strict=True) if variable in observed]
         if both:
