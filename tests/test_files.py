@@ -35,8 +35,18 @@ def test_a_file_may_be_read_by_others_and_its_reader_keeps_the_old_one(tmp_path)
         assert reader.read() == "old" and path.read_text() == "new"
 
 
-def test_a_name_may_be_as_long_as_the_disk_takes(tmp_path):
-    path = tmp_path / ("x" * 250 + ".json")
+def test_a_file_is_its_owners_alone_where_new_files_are(tmp_path):
+    before = os.umask(0o077)  # what is not private may be written, too
+    try:
+        path = files.write_atomically(tmp_path / "x.json", "exact")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("letter", ["x", "名", "🧬"])
+def test_a_name_may_be_as_long_as_the_disk_takes(tmp_path, letter):
+    path = tmp_path / (letter * (250 // len(letter.encode())) + ".json")
     files.check_writable(path, 10)
     assert files.write_atomically(path, "whole").read_text() == "whole"
     assert os.listdir(tmp_path) == [path.name]

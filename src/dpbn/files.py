@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,19 +18,19 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
     data = content.encode() if isinstance(content, str) else content
     if not path.parent.is_dir():
         raise InputError(f"the folder of {str(path)!r} must exist, got none")
+    temporary = path.parent / f".{path.name[:50]}.{secrets.token_hex(8)}"  # letters may have four bytes
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+        opened = temporary.open("xb")  # read by whom new files of this user are
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
     try:
-        with os.fdopen(handle, "wb") as file:
+        with opened as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise _unwritable(path, error) from None
         raise
@@ -68,7 +69,7 @@ def check_writable(path: str | Path, size: int = 0) -> None:
     if path.exists() and not path.is_file():
         raise InputError(f"{str(path)!r} must be a file, got a folder or a device")
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:100]}.") as file:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:50]}.") as file:
             file.write(bytes(size))
             file.flush()
             os.fsync(file.fileno())
