@@ -341,6 +341,24 @@ def test_a_kept_head_must_be_in_a_ledger_that_has_grown_beyond_it(path, tmp_path
         Ledger(path, expected_head=kept)
 
 
+def test_a_file_mounted_by_itself_is_refused(tmp_path, monkeypatch):
+    """Its write-ahead file would lie in another folder than that of those who know it by its own name."""
+    (tmp_path / "a folder").mkdir()
+    path, link = tmp_path / "a folder" / "budget.db", tmp_path / "link.db"
+    Ledger(path).open_dataset("ward", 1)
+    link.symlink_to(path)
+    shown = str(path).replace(" ", "\\040")
+    mounts = tmp_path / "mountinfo"
+    monkeypatch.setattr("dpbn.privacy.ledger._MOUNTS", mounts)
+    lines = ["22 1 8:1 / / rw - ext4 /dev/sda1 rw", f"99 22 8:1 /home/budget.db {shown} rw - ext4 /dev/sda1 rw"]
+    for name in (path, link):
+        mounts.write_text("\n".join(lines))
+        with pytest.raises(LedgerCorruptError, match="must be mounted with its folder"):
+            Ledger(name)
+        mounts.write_text(lines[0])
+        assert Ledger(name).remaining("ward").epsilon == 1
+
+
 def test_charges_through_a_link_are_known_beside_the_file_as_well(path, tmp_path):
     Ledger(path).open_dataset("ward", 1)
     content = path.read_bytes()

@@ -48,6 +48,7 @@ CREATE TABLE IF NOT EXISTS entries (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, kind TEXT NOT NULL,
     body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)
 """
+_MOUNTS = Path("/proc/self/mountinfo")
 _inherited: list[object] = []
 _INDEX = "CREATE INDEX IF NOT EXISTS entries_by_dataset ON entries (dataset, id)"
 
@@ -291,6 +292,8 @@ class Ledger:
         """One connection per thread and process: SQLite's must not cross a fork."""
         if getattr(self._local, "owner", None) != os.getpid():
             _inherited.append(getattr(self._local, "connection", None))  # closing it here would hurt the parent's
+            if _is_mounted(self.path):
+                raise LedgerCorruptError(f"ledger {self.path.name} must be mounted with its folder, got the file alone")
             connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
@@ -330,6 +333,16 @@ def _anchors(path: Path) -> list[Path]:
     """Beside the name given and, if that is a link, beside the file: by either name all charges must be known."""
     names = [path, Path(os.path.realpath(path))] if path.is_symlink() else [path]
     return [name.with_name(name.name + ".head") for name in names]
+
+
+def _is_mounted(path: Path) -> bool:
+    """Whether the file is mounted by itself, as into a container: SQLite's locks lie beside each of its two names."""
+    try:
+        points = {line.split()[4] for line in _MOUNTS.read_text(errors="surrogateescape").splitlines()}
+    except (OSError, IndexError):  # no Linux
+        return False
+    place = os.path.realpath(path).replace("\\", "\\134").replace(" ", "\\040")
+    return place.replace("\t", "\\011").replace("\n", "\\012") in points
 
 
 def _cap(epsilon: Amount, delta: Amount) -> Balance:
