@@ -1,5 +1,7 @@
 """Public tables: formula-safe CSV, Parquet, and refusals."""
 
+import csv
+
 import numpy as np
 import pandas
 import pytest
@@ -18,6 +20,16 @@ def test_csv_is_harmless_in_a_spreadsheet(tmp_path):
     assert "'@x" in text
     assert "\n-2,3" in text  # a negative number is a number
     assert read_table(tmp_path / "t.csv")["n"].tolist() == ["1", "-2", "3", "4", "5", "6"]
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_csv_is_harmless_in_a_spreadsheet_that_separates_by_other_marks(tmp_path, mark):
+    frame = pandas.DataFrame({f"n{mark}=1+1": [f"x{mark}=cmd|' /C calc'!A0", "y", None], "p": [0.5, -1.0, 2.0]})
+    path = write_table(frame, tmp_path / "t.csv")
+    cells = [cell for line in csv.reader(path.read_text().splitlines(), delimiter=mark) for cell in line]
+    assert not any(cell.startswith("=") for cell in cells), cells
+    assert read_table(path).iloc[:2].equals(frame.iloc[:2].astype(str))
+    assert pandas.isna(read_table(path).iloc[2, 0])
 
 
 def test_parquet_keeps_values(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import tempfile
 from collections.abc import Mapping
@@ -28,7 +29,10 @@ def write_table(table: pandas.DataFrame | Mapping[str, Any], path: str | Path) -
         for column in safe.columns:
             if not pandas.api.types.is_numeric_dtype(safe[column]):
                 safe[column] = safe[column].astype(object).map(_harmless, na_action="ignore")
-        return write_atomically(path, safe.to_csv(index=False))
+        text = safe.to_csv(index=False)
+        if ";" in text or "\t" in text:  # spreadsheets may separate by these: quotes keep a cell whole
+            text = safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
+        return write_atomically(path, text)
     if path.suffix.lower() == ".parquet":
         with tempfile.TemporaryFile() as file:
             frame.to_parquet(file, index=False)
@@ -61,17 +65,18 @@ def read_table(path: str | Path) -> pandas.DataFrame:
 
 def _read_csv(path: Path) -> pandas.DataFrame:
     """Lines of another length are refused: pandas would take their first fields for an index and shift the others."""
-    from pyarrow import csv, string
+    from pyarrow import csv as arrow
+    from pyarrow import string
 
-    with csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True)) as opened:
+    with arrow.open_csv(path, parse_options=arrow.ParseOptions(newlines_in_values=True)) as opened:
         names = opened.schema.names
     if len(set(names)) < len(names):
         raise InputError(f"columns of {path.name!r} must have different names, got {names[:10]}")
     alone = len(names) == 1  # in a single column an empty line is a missing value
-    table = csv.read_csv(
+    table = arrow.read_csv(
         path,
-        parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=not alone),
-        convert_options=csv.ConvertOptions(
+        parse_options=arrow.ParseOptions(newlines_in_values=True, ignore_empty_lines=not alone),
+        convert_options=arrow.ConvertOptions(
             column_types=dict.fromkeys(names, string()), null_values=[""], strings_can_be_null=True
         ),
     )
