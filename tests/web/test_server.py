@@ -182,6 +182,18 @@ def test_too_many_connections_are_answered_with_503(asia: dpbn.Release) -> None:
         _comes_back(address)
 
 
+def test_far_too_many_connections_are_cut_at_once(asia: dpbn.Release) -> None:
+    """Each would hold a descriptor: without any left, asyncio writes megabytes a second to standard error."""
+    with running(asia, limits=Limits(connections=4)) as address:
+        held = [_connect(address) for _ in range(20)]
+        assert all(_is_cut(connection) for connection in held[8:])
+        held[0].sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert held[0].recv(64).startswith(b"HTTP/1.1 200")
+        for connection in held:
+            connection.close()
+        _comes_back(address)
+
+
 def test_the_command_serves_a_release(asia: dpbn.Release, tmp_path: Path) -> None:
     path = asia.save(tmp_path / "asia.release.json")
     source = str(Path(dpbn.__file__).parents[1])

@@ -26,8 +26,8 @@ class ImpatientProtocol(H11Protocol):
 
     uvicorn waits for ever for the rest of a request's head and for a client to read its answer. Here every
     connection must finish its head, and then its request, within `seconds` each; time in which the answer is
-    computed does not count. Connections above `most` are told to come back; those that were there before are still
-    served (uvicorn's own limit would refuse them too).
+    computed does not count. Connections above `most` are told to come back, above twice as many are cut; those that
+    were there before are still served (uvicorn's own limit would refuse them too).
     """
 
     seconds, most = 30.0, 256
@@ -36,6 +36,8 @@ class ImpatientProtocol(H11Protocol):
         super().connection_made(transport)
         if len(self.connections) > self.most:
             self.app = crowded
+        if len(self.connections) > 2 * self.most:
+            transport.abort()
         self._place = self._where()
         self._watch = self.loop.call_later(self.seconds, self._look)
 
@@ -71,6 +73,7 @@ def configuration(app: ASGIApp, limits: Limits) -> uvicorn.Config:
         loop="asyncio",
         log_level="error",
         access_log=False,
+        backlog=256,  # as many are taken at once, each with a descriptor, before any can be cut
         server_header=False,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=1,
