@@ -70,6 +70,16 @@ system-packages:
 test-ibis: .venv-ibis/.ready system-packages  ## the tests of Ibis and PostgreSQL, in an environment of their own
 	.venv-ibis/bin/python -m pytest tests/ibis_env
 
+.venv-lowest/.ready: pyproject.toml scripts/lowest.py
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) scripts/lowest.py > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/constraints.txt -e '.[numba,engines,spark,networkx,plots,web,sklearn,audit]' \
+		pytest pytest-xdist hypothesis httpx jsonschema playwright axe-playwright-python dp-accounting
+	@touch $@
+
+test-lowest: .venv-lowest/.ready system-packages  ## the tests with the oldest versions that pyproject.toml allows
+	.venv-lowest/bin/python -m pytest -n 2
+
 $(VENV)/.bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
@@ -92,6 +102,6 @@ docs: reference  ## build the documentation into site/
 	$(BIN)/python -m mkdocs build --strict
 
 clean:  ## remove the environment and what was made
-	rm -rf $(VENV) .venv-ibis out site build
+	rm -rf $(VENV) .venv-ibis .venv-lowest out site build
 
-.PHONY: check-explanations fuzz soak trust help bench-web demo lint test bench-formats audit system-packages test-ibis bench-count reference docs clean bench-inference bench-intervals bench-learn
+.PHONY: check-explanations fuzz soak trust help bench-web demo lint test bench-formats audit system-packages test-ibis test-lowest bench-count reference docs clean bench-inference bench-intervals bench-learn

@@ -123,3 +123,16 @@ def test_numbers_without_a_limit(collated, connection):
     assert open_source(fine, structure, on_unknown="?").counts([("x",)])["x",].tolist() == [1, 1, 1]
     with pytest.raises(DataError, match="NumericValueOutOfRange"):  # the first question already, that of their number
         open_source(collated([("1e400", "1")], "numeric"), structure, on_unknown="?").counts([()])
+
+
+@pytest.mark.parametrize("policy", ["error", "drop"])
+def test_a_stream_that_old_duckdb_would_read_as_empty_the_second_time_is_refused(policy):
+    """Ibis keeps to DuckDB 1, whose own relations are taken too; newer ones refuse by themselves."""
+    duckdb = pytest.importorskip("duckdb")
+    structure = Structure(Schema((Variable("y", ("a", "b")),)), Dag(("y",), {}))
+    table = pa.table({"y": ["a", "b", "b"] * 1000})
+    held = duckdb.connect().from_arrow(table)
+    assert open_source(held, structure, on_unknown=policy).counts([("y",)])["y",].tolist() == [1000, 2000]
+    stream = duckdb.connect().from_arrow(table.to_reader(max_chunksize=100))
+    with pytest.raises(DataError, match="readable more than once, got a stream"):
+        open_source(stream, structure, on_unknown=policy).counts([("y",)])

@@ -96,6 +96,10 @@ class PushdownSource:
         """Refuse unknown values, counted over all records in one query; what the engine refuses shows here as well."""
         if self._checked:
             return
+        if self._engine == "duckdb" and _forgets_streams():
+            found = {self._table.select(nw.len()).collect().item() for _ in range(2)}
+            if len(found) > 1:
+                raise DataError("a relation must be readable more than once, got a stream that was read up")
         if self._reading.on_unknown == "drop":  # a stream that can be read once must fail now, not after the charge
             self._frame.head(1).collect()
             self._checked = True
@@ -160,6 +164,13 @@ def _own_kind(native: Any, engine: str, column: str) -> str:
     if engine == "duckdb":
         return str(native.types[native.columns.index(column)])
     return str(native.schema()[column]) if engine == "ibis" else ""
+
+
+def _forgets_streams() -> bool:
+    """Whether this DuckDB reads a stream of Arrow batches as empty the second time, which newer ones refuse."""
+    import duckdb
+
+    return int(duckdb.__version__.split(".")[0]) < 2
 
 
 def _opened(native: Any, engine: str) -> tuple[Any, dict[str, str]]:
