@@ -23,6 +23,11 @@ def _text(subject: str, value: Any) -> str:
     return value
 
 
+def ordered(values: Any) -> bool:
+    """Whether `values` holds several things in an order of its own: no text, and no set, whose order is by chance."""
+    return isinstance(values, Iterable) and not isinstance(values, (str, bytes, set, frozenset))
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A discrete attribute: its name, its states, and how raw values map to them.
@@ -52,8 +57,9 @@ class Variable:
 
     def __post_init__(self) -> None:
         _text("a variable's name", self.name)
-        if isinstance(self.states, str):
-            raise StructureError(f"states of {self.name!r} must be a sequence of labels, got a string")
+        if not ordered(self.states):
+            kind = type(self.states).__name__
+            raise StructureError(f"states of {self.name!r} must be a sequence of labels, got {kind}")
         object.__setattr__(self, "states", tuple(self.states))
         if not self.states:
             raise StructureError(f"variable {self.name!r} must have at least one state, got none")
@@ -117,7 +123,7 @@ class Schema:
     _positions: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.variables, Variable) or not isinstance(self.variables, Iterable):
+        if not ordered(self.variables):
             raise StructureError(f"a schema must be given a sequence of Variables, got {type(self.variables).__name__}")
         variables = tuple(self.variables)
         for variable in variables:

@@ -20,6 +20,8 @@ def test_close_matches_are_suggested(run):
     run("query", "asai", "lung").refused("did you mean 'asia'?")
     run("map", "asia", "Lung").refused("did you mean 'lung'?")
     run("inspect", "asia", "--node", "dyspnoea").refused("did you mean 'dysp'?")
+    Path("own.bif").write_text("network x { } variable smoke { type discrete [ 1 ] { a }; } probability ( smok ) { }")
+    run("plan", "own.bif").refused("got 'smok'; did you mean 'smoke'?")
     wrong = run("lern")
     assert wrong.code == 2 and "Did you mean 'learn'?" in wrong.err
 
