@@ -70,3 +70,10 @@ def test_cells_never_overflow():
 def test_a_schema_is_given_a_sequence(variables):
     with pytest.raises(StructureError, match="sequence of Variables"):
         Schema(variables)
+
+
+def test_what_a_state_stands_for_in_numbers():
+    age = Variable("age", ("young", "middle", "old", "?"), cut_points=(40, 64.5), catch_all="?")
+    assert age.ranges == {"young": "below 40", "middle": "40 to below 64.5", "old": "64.5 or more"}
+    assert Variable("ill", ("no", "yes")).ranges == {}
+    assert Variable("all", ("one",), cut_points=()).ranges == {"one": "any number"}

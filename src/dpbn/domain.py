@@ -107,6 +107,22 @@ class Variable:
         """The column of the private table that holds this variable."""
         return self.column or self.name
 
+    @property
+    def ranges(self) -> dict[str, str]:
+        """What each state stands for in numbers, in words; empty without cut points."""
+        if self.cut_points is None:
+            return {}
+        cuts = [f"{cut:.12g}" for cut in self.cut_points]
+        between = [f"{low} to below {high}" for low, high in itertools.pairwise(cuts)]
+        words = [f"below {cuts[0]}", *between, f"{cuts[-1]} or more"] if cuts else ["any number"]
+        return dict(zip(self.states, words, strict=False))  # a catch-all state may come last
+
+    @property
+    def declared(self) -> str:
+        """The values that are no unknown ones, in words, for messages."""
+        more = f" and {self.size - 8} more" if self.size > 8 else ""
+        return f"{'' if self.cut_points is None else 'a number or '}one of {list(self.states[:8])}{more}"
+
     def index(self, state: str) -> int:
         try:
             return self.states.index(state)
