@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpbn
@@ -33,7 +34,7 @@ def release():
 
 
 ALLOWED = """html head meta title style body main header section nav h1 h2 p span b i a div dl dt dd table caption
-thead tbody tr th td details summary small pre svg g rect path polygon text code"""
+thead tbody tr th td details summary small pre svg g rect path polygon text code use"""
 
 
 def written(release, folder, **options):
@@ -233,3 +234,18 @@ def test_big_networks_stay_small_pages(tmp_path):
     page, *_ = written(release, tmp_path)
     assert len(page) < 400_000
     assert_harmless(page)
+
+
+def test_a_wide_drawing_is_seen_whole_before_it_is_scrolled(release, tmp_path):
+    """Its corner, which a page shows first, may hold nothing."""
+    names = [f"a node with a rather long name {place}" for place in range(60)]
+    schema = dpbn.Schema([dpbn.Variable(name, ("yes", "no"), cut_points=(40,)) for name in names])
+    structure = dpbn.Structure(schema, dpbn.Dag(names, dict.fromkeys(names[1:], (names[0],))))
+    rows = pd.DataFrame({name: [30, 50] * 10 for name in names})
+    wide = dpbn.learn(rows, structure, epsilon=1.0, method="uniform")
+    page, *_ = written(wide, tmp_path, intervals=False)
+    assert_harmless(page)
+    assert page.index('<use href="#drawing"') < page.index("<summary>Full size") < page.index('class="wide"')
+    assert "yes: below 40, no: 40 or more" in page
+    page, *_ = written(release, tmp_path, intervals=False)
+    assert "<use" not in page

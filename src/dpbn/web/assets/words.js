@@ -61,10 +61,13 @@ export function fits(text, font, room) {
   return ruler.measureText(text).width <= room;
 }
 
+/** Cut in the middle where there is no room: names of one table often begin alike. */
 export function fitted(text, font, room) {
   const clean = label(text);
   if (fits(clean, font, room)) return clean;
-  const characters = [...clean.slice(0, 200)];
-  while (characters.length > 1 && !fits(`${characters.join("")}…`, font, room)) characters.pop();
-  return `${characters.join("")}…`;
+  const [first, last] = [[...clean.slice(0, 100)], [...clean.slice(100).slice(-100)]];
+  if (!last.length) last.push(...first.splice(Math.ceil(first.length / 2)));
+  const cut = () => `${first.join("")}…${last.join("")}`;
+  while (first.length > 1 && !fits(cut(), font, room)) (last.length < first.length ? first.pop() : last.shift());
+  return cut();
 }
