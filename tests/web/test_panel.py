@@ -225,4 +225,7 @@ def test_long_labels_are_read_and_cut_points_are_told(visit: Visit) -> None:
             in page.locator("#node-detail").inner_text()
         )
         assert "3 to below 7.5" in _state(page, f"{name} verstorben").locator("title").text_content()
+        _settled(page, lambda: _state(page, f"{name} verstorben").click())
+        whole = "(text) => text.scrollWidth <= text.clientWidth"  # which evidence is set can be read
+        assert page.locator("#evidence-list .name").evaluate(whole)
         page.close()
