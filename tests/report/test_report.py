@@ -94,7 +94,7 @@ def test_companions_of_another_release_are_not_replaced_in_silence(release, tmp_
         write_report(release, tmp_path / "one.html", intervals=False)
     assert not recwarn
     other = replace(release, library="another")
-    with pytest.warns(UserWarning, match="privacy.json and MODEL_CARD.md of another release are replaced"):
+    with pytest.warns(UserWarning, match="^privacy.json and MODEL_CARD.md of another release replaced"):
         write_report(other, tmp_path / "two.html", intervals=False)
     (tmp_path / "privacy.json").write_text("[")
     write_report(release, tmp_path / "one.html", intervals=False)
@@ -249,3 +249,12 @@ def test_a_wide_drawing_is_seen_whole_before_it_is_scrolled(release, tmp_path):
     assert "yes: below 40, no: 40 or more" in page
     page, *_ = written(release, tmp_path, intervals=False)
     assert "<use" not in page
+
+
+@pytest.mark.parametrize(("epsilon", "little"), [(0.1, False), (3.0, False), (20.0, True), (1e6, True)])
+def test_a_large_epsilon_is_called_next_to_no_protection(release, epsilon, little):
+    """It was said that conclusions are nearly as probable without a record, whatever the epsilon."""
+    large = replace(release, guarantee=replace(release.guarantee, epsilon=epsilon))
+    (answer,) = [point.answer for point in points(large) if point.key == "epsilon"]
+    assert ("next to no protection" in answer) == little
+    assert "nearly" not in answer
