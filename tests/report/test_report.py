@@ -258,3 +258,11 @@ def test_a_large_epsilon_is_called_next_to_no_protection(release, epsilon, littl
     (answer,) = [point.answer for point in points(large) if point.key == "epsilon"]
     assert ("next to no protection" in answer) == little
     assert "nearly" not in answer
+
+
+def test_one_node_is_counted_as_people_count(tmp_path):
+    structure = dpbn.Structure(dpbn.Schema([dpbn.Variable("a", ("yes", "no"))]), dpbn.Dag(("a",), {}))
+    single = dpbn.learn(pd.DataFrame({"a": ["yes", "no"]}), structure, epsilon=1.0, method="uniform")
+    page, _, card = written(single, tmp_path, intervals=False)
+    assert "A Bayesian network of 1 node, 0 arcs and 1 free parameter." in card
+    assert "<b>1</b><span>node</span>" in page and "<b>1</b><span>free parameter</span>" in page

@@ -219,6 +219,7 @@ def test_long_labels_are_read_and_cut_points_are_told(visit: Visit) -> None:
         ends, begins = page.locator("#graph .title").bounding_box(), page.locator("#graph .budget-back").bounding_box()
         assert ends["x"] + ends["width"] <= begins["x"]
         assert page.locator("#release-badges li").last.text_content() == "1 node"
+        assert page.locator("#graph").get_attribute("aria-label").startswith("Network of 1 node.")
         page.locator("#graph .header").click()
         assert (
             "nach Hause: below 3, verstorben: 3 to below 7.5, überwiesen: 7.5 or more"

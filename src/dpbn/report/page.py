@@ -56,10 +56,12 @@ def _head(facts: Facts) -> str:
         ("nodes", len(network.nodes)),
         ("arcs", len(release.structure.dag.arcs)),
         ("free parameters", network.free_parameters),
-        ("noisy tables published", len(release.measurements)),
+        ("published noisy tables", len(release.measurements)),
         ("rows below the noise floor", f"{len(facts.weak_rows)} of {facts.rows}"),
     ]
-    tiles = "".join(f"<div><b>{value}</b><span>{label}</span></div>" for label, value in figures)
+    tiles = "".join(
+        f"<div><b>{value}</b><span>{label[:-1] if value == 1 else label}</span></div>" for label, value in figures
+    )
     links = " ".join(
         f'<a href="#{anchor}">{text}</a>'
         for anchor, text in (

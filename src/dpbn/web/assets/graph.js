@@ -2,7 +2,7 @@
 
 import { createCamera } from "./camera.js";
 import { leaning, softened } from "./state.js";
-import { fits, fitted, label, percent, points, shape } from "./words.js";
+import { counted, fits, fitted, label, percent, points, shape } from "./words.js";
 
 const HEADER = 18;
 const ROW = 14;
@@ -21,7 +21,7 @@ export function createGraph(svg, release, act) {
   const layer = shape("g", {}, arcs, cards);
   svg.replaceChildren(arrowHead(), layer);
   const count = release.nodes.length;
-  svg.setAttribute("aria-label", `Network of ${count} nodes. Arrow keys move between states and nodes, Enter sets or retracts evidence, Delete retracts the node's evidence.`);
+  svg.setAttribute("aria-label", `Network of ${counted(count, "node")}. Arrow keys move between states and nodes, Enter sets or retracts evidence, Delete retracts the node's evidence.`);
   const camera = createCamera(svg, layer, [Math.max(release.size[0], 1), Math.max(release.size[1], 1)], act.camera);
 
   const lines = release.arcs.map((arc) => {
@@ -270,5 +270,5 @@ export function badgeText(node) {
 
 function description(node) {
   const parents = node.parents.length ? `parents ${node.parents.map(label).join(", ")}` : "no parents";
-  return [label(node.name), `${node.states.length} states`, parents, badgeText(node)].filter(Boolean).join(", ");
+  return [label(node.name), counted(node.states.length, "state"), parents, badgeText(node)].filter(Boolean).join(", ");
 }

@@ -2,7 +2,7 @@
 
 import { badgeText } from "./graph.js";
 import { leaning, savedSets, softened, weakRows } from "./state.js";
-import { element, label, percent, points, probabilityText } from "./words.js";
+import { counted, element, label, percent, points, probabilityText } from "./words.js";
 
 const MOST_SLIDERS = 120;
 const MOST_ROWS = 3;
@@ -181,7 +181,7 @@ function describe(release) {
     delta > 0 ? `δ = ${delta}` : null,
     unit ? `per ${label(unit)}` : "per record",
     release.method,
-    `${release.nodes.length} node${release.nodes.length === 1 ? "" : "s"}`,
+    counted(release.nodes.length, "node"),
   ].filter(Boolean);
   byId("release-badges").replaceChildren(...facts.map((text, i) => element("li", { class: i === 0 ? (release.private ? "good" : "bad") : null, text })));
   byId("banner").hidden = release.private;

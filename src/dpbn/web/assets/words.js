@@ -49,6 +49,11 @@ export function points(difference) {
   return `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(1)}`;
 }
 
+/** As people count: 1 node, 2 nodes. */
+export function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** Labels may hold anything: control and direction characters are made visible, never obeyed. */
 export function label(text) {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, "␣");
