@@ -12,7 +12,9 @@ from dpbn.errors import StructureError
         (("", ("x",)), {}, "non-empty string"),
         ((3, ("x",)), {}, "non-empty string, got 3"),
         (("a", ()), {}, "at least one state"),
-        (("a", "yes"), {}, "got a string"),
+        (("a", "yes"), {}, "got str"),
+        (("a", {"x", "y"}), {}, "sequence of labels, got set"),  # in another order in every process
+        (("a", 2), {}, "sequence of labels, got int"),
         (("a", ("x", "")), {}, "non-empty string"),
         (("a", ("x", 1)), {}, "non-empty string, got 1"),
         (("a", ("x", "y", "x")), {}, r"\['x'\] twice"),
@@ -64,7 +66,14 @@ def test_cells_never_overflow():
     assert schema.cells(schema.names) == 2**100
 
 
-@pytest.mark.parametrize("variables", [Variable("a", ("x",)), 3, None])
+@pytest.mark.parametrize("variables", [Variable("a", ("x",)), 3, None, {Variable("a", ("x",))}])
 def test_a_schema_is_given_a_sequence(variables):
     with pytest.raises(StructureError, match="sequence of Variables"):
         Schema(variables)
+
+
+def test_what_a_state_stands_for_in_numbers():
+    age = Variable("age", ("young", "middle", "old", "?"), cut_points=(40, 64.5), catch_all="?")
+    assert age.ranges == {"young": "below 40", "middle": "40 to below 64.5", "old": "64.5 or more"}
+    assert Variable("ill", ("no", "yes")).ranges == {}
+    assert Variable("all", ("one",), cut_points=()).ranges == {"one": "any number"}

@@ -27,3 +27,20 @@ def test_cycle_is_named():
 def test_parents_are_a_sequence_of_names():
     with pytest.raises(StructureError, match="parents of 'b' must be a sequence of names, got 'a'"):
         Dag(("a", "b"), {"b": "a"})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "parents", "message"),
+    [
+        (("a", "b"), [("a", "b")], "parents must be a mapping of node to parents, got list"),  # arcs
+        (("a", "b"), None, "got NoneType"),
+        (("a", "b"), {"b": None}, "parents of 'b' must be a sequence of names, got None"),
+        (("a", "b", "c"), {"c": {"a", "b"}}, "parents of 'c' must be a sequence of names, got"),  # no order
+        ({"a", "b"}, {}, "nodes must be a sequence of names, got set"),
+        ("ab", {}, "nodes must be a sequence of names, got str"),
+        (("age", "smoker"), {"smoker": ("Age",)}, r"got \['Age'\]; did you mean 'age'"),
+    ],
+)
+def test_what_has_no_order_or_is_no_name_is_refused(nodes, parents, message):
+    with pytest.raises(StructureError, match=message):
+        Dag(nodes, parents)

@@ -78,3 +78,9 @@ def test_sizes_are_checked_without_allocating():
 
 def test_a_structure_is_told_in_one_line():
     assert repr(load_network("asia").structure) == "Structure(8 nodes, 8 arcs, no probabilities)"
+
+
+@pytest.mark.parametrize(("schema", "dag"), [(SCHEMA.variables, STRUCTURE.dag), (SCHEMA, {"b": ("a",)})])
+def test_a_structure_is_a_schema_and_a_dag(schema, dag):
+    with pytest.raises(StructureError, match="must be made of a Schema and a Dag, got"):
+        Structure(schema, dag)

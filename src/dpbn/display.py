@@ -33,7 +33,14 @@ def escaped(text: object) -> str:
 
 
 def shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    """Cut in the middle: names of one table often begin alike."""
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]}…{text[1 - half :]}"
+
+
+def letters(text: str) -> float:
+    """About how many small letters are as wide as `text`."""
+    return sum(1.0 if c.islower() or c.isdigit() else 1.24 if c.isascii() else 1.7 for c in text)
 
 
 def probability(value: float) -> str:
@@ -74,8 +81,7 @@ def graph_svg(structure: Structure, marks: Mapping[str, Mark] | None = None, tit
 
 
 def _width(node: str, mark: Mark) -> float:
-    name = shortened(visible(node))
-    wide = sum(1.0 if c.islower() or c.isdigit() else 1.24 if c.isascii() else 1.7 for c in name)
+    wide = letters(shortened(visible(node)))
     return max(54.0, 20 + _LETTER * max(wide, len(mark.caption) * 0.84))
 
 

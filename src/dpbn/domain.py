@@ -23,6 +23,11 @@ def _text(subject: str, value: Any) -> str:
     return value
 
 
+def ordered(values: Any) -> bool:
+    """Whether `values` holds several things in an order of its own: no text, and no set, whose order is by chance."""
+    return isinstance(values, Iterable) and not isinstance(values, (str, bytes, set, frozenset))
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A discrete attribute: its name, its states, and how raw values map to them.
@@ -52,8 +57,9 @@ class Variable:
 
     def __post_init__(self) -> None:
         _text("a variable's name", self.name)
-        if isinstance(self.states, str):
-            raise StructureError(f"states of {self.name!r} must be a sequence of labels, got a string")
+        if not ordered(self.states):
+            kind = type(self.states).__name__
+            raise StructureError(f"states of {self.name!r} must be a sequence of labels, got {kind}")
         object.__setattr__(self, "states", tuple(self.states))
         if not self.states:
             raise StructureError(f"variable {self.name!r} must have at least one state, got none")
@@ -101,6 +107,22 @@ class Variable:
         """The column of the private table that holds this variable."""
         return self.column or self.name
 
+    @property
+    def ranges(self) -> dict[str, str]:
+        """What each state stands for in numbers, in words; empty without cut points."""
+        if self.cut_points is None:
+            return {}
+        cuts = [f"{cut:.12g}" for cut in self.cut_points]
+        between = [f"{low} to below {high}" for low, high in itertools.pairwise(cuts)]
+        words = [f"below {cuts[0]}", *between, f"{cuts[-1]} or more"] if cuts else ["any number"]
+        return dict(zip(self.states, words, strict=False))  # a catch-all state may come last
+
+    @property
+    def declared(self) -> str:
+        """The values that are no unknown ones, in words, for messages."""
+        more = f" and {self.size - 8} more" if self.size > 8 else ""
+        return f"{'' if self.cut_points is None else 'a number or '}one of {list(self.states[:8])}{more}"
+
     def index(self, state: str) -> int:
         try:
             return self.states.index(state)
@@ -117,7 +139,7 @@ class Schema:
     _positions: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.variables, Variable) or not isinstance(self.variables, Iterable):
+        if not ordered(self.variables):
             raise StructureError(f"a schema must be given a sequence of Variables, got {type(self.variables).__name__}")
         variables = tuple(self.variables)
         for variable in variables:

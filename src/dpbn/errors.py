@@ -11,10 +11,10 @@ def did_you_mean(received: object, known: Iterable[str]) -> str:
     """'; did you mean …?' if `received` looks like one of the public names `known`, else nothing."""
     from difflib import get_close_matches
 
-    if not isinstance(received, str):
+    if not isinstance(received, (str, int)):
         return ""
     by_case = {name.strip().casefold(): name for name in known}
-    close = get_close_matches(received.strip().casefold(), by_case, n=1, cutoff=0.6)
+    close = get_close_matches(str(received).strip().casefold(), by_case, n=1, cutoff=0.6)
     return f"; did you mean {by_case[close[0]]!r}?" if close else ""
 
 

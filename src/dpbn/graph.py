@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dpbn.domain import ordered
 from dpbn.elimination import exact_treewidth, graph_of_scopes, treewidth_bounds
-from dpbn.errors import StructureError
+from dpbn.errors import StructureError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class Dag:
     _children: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
+        if not ordered(self.nodes):
+            raise StructureError(f"nodes must be a sequence of names, got {type(self.nodes).__name__}")
+        if not isinstance(self.parents, Mapping):
+            raise StructureError(f"parents must be a mapping of node to parents, got {type(self.parents).__name__}")
         nodes = tuple(self.nodes)
         known = set(nodes)
         if len(known) != len(nodes):
@@ -41,13 +46,14 @@ class Dag:
         if stray:
             raise StructureError(f"parents must be given for known nodes only, got {stray}")
         for node, its in self.parents.items():
-            if isinstance(its, str):
+            if not ordered(its):
                 raise StructureError(f"parents of {node!r} must be a sequence of names, got {its!r}")
         parents = {node: tuple(self.parents.get(node, ())) for node in nodes}
         for node, its in parents.items():
             unknown = [p for p in its if p not in known]
             if unknown:
-                raise StructureError(f"parents of {node!r} must be nodes of the graph, got {unknown}")
+                hint = did_you_mean(unknown[0], nodes)
+                raise StructureError(f"parents of {node!r} must be nodes of the graph, got {unknown}{hint}")
             if len(set(its)) != len(its):
                 raise StructureError(f"parents of {node!r} must be distinct, got {its}")
         children: dict[str, list[str]] = {node: [] for node in nodes}

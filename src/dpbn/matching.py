@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import InputError, StructureError
+from dpbn.errors import InputError, StructureError, did_you_mean
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
@@ -167,8 +167,9 @@ def matchings(schema: Schema, on_unknown: str) -> tuple[Matching, ...]:
         raise InputError("on_unknown='catch_all' must have a variable that declares a catch_all state, got none")
     if on_unknown not in POLICIES and on_unknown not in declared:
         states = f"one of {declared}" if declared else "none is declared"
+        hint = did_you_mean(on_unknown, ("error", "drop", *declared))
         raise InputError(
-            f"on_unknown must be 'error', 'drop' or a declared catch-all state ({states}), got {on_unknown!r}"
+            f"on_unknown must be 'error', 'drop' or a declared catch-all state ({states}), got {on_unknown!r}{hint}"
         )
     return tuple(Matching(variable, _catch_all(variable, on_unknown)) for variable in schema)
 

@@ -30,6 +30,9 @@ class Structure:
     dag: Dag
 
     def __post_init__(self) -> None:
+        if not isinstance(self.schema, Schema) or not isinstance(self.dag, Dag):
+            got = f"{type(self.schema).__name__} and {type(self.dag).__name__}"
+            raise StructureError(f"a structure must be made of a Schema and a Dag, got {got}")
         missing = sorted(set(self.dag.nodes) ^ set(self.schema.names))
         if missing:
             raise StructureError(f"graph and schema must have the same nodes, got {missing} in only one of them")

@@ -4,21 +4,24 @@ Domains are public: they come from `structure` (or `bounds`, `bins` and `classes
 `fit`. Columns of a DataFrame are matched by name; columns of an array stand for the structure's nodes other than
 the target, in their declared order. A value is a state's label; a number in a column whose labels are not numbers
 is the position of a state, and so is a truth value unless the states are true and false, or yes and no. Every call of
-`fit` spends epsilon again: cross-validation with k folds spends k times.
+`fit` spends epsilon again: cross-validation with k folds spends k times. Steps of a pipeline that learn from the rows
+before it (scalers, imputers, encoders) and scores of private rows are not private: docs/ecosystem.md.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Sequence
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import InputError, MissingExtraError, PrivacyError
+from dpbn.errors import InputError, MissingExtraError, PrivacyError, did_you_mean
 from dpbn.formats import load_structure
 from dpbn.graph import Dag
 from dpbn.inference import Inference
@@ -104,12 +107,13 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             states = _classes(self.structure_.schema[self.target_], y)
         self._order = np.argsort(states, kind="stable")  # scores of probabilities count on sorted classes
         self.classes_ = states[self._order]
-        table = self._table(given, X, to_learn=True)
-        table[self.structure_.schema[self.target_].source_column] = self._labels_of(values)
+        table = self._table(given, X, y=values)
         options: dict[str, Any] = {} if self.method is None else {"method": self.method}
         if self.ledger is not None:
             from dpbn.privacy.ledger import Ledger
 
+            if isinstance(self.ledger, (str, Path)) and not Path(self.ledger).exists():
+                raise InputError(f"ledger {str(self.ledger)!r} must exist, got none: open a dataset in it first")
             options |= {"ledger": Ledger(self.ledger), "dataset": self.dataset}
         if self.random_state is not None:
             options["noise"] = InsecureNoise(_seed(self.random_state))
@@ -134,7 +138,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         ask = Inference(self.release_.network)
         import pandas
 
-        table = pandas.DataFrame(self._table(given, X, to_learn=False))
+        table = pandas.DataFrame(self._table(given, X))
         return ask.predict_proba(table, self.target_, on_impossible="prior")[:, self._order]
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -168,9 +172,9 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         if self.classes is None and self.random_state is None:
             raise PrivacyError("classes must be declared, since reading them from y would not be private, got None")
         classes = np.unique(y if self.classes is None else np.asarray(self.classes))
-        low, high = self.bounds
-        if not low < high or not 2 <= self.bins <= 1000:
-            raise InputError(f"bounds must ascend and bins be 2 to 1000, got {self.bounds} and {self.bins}")
+        if not 2 <= self.bins <= 1000:
+            raise InputError(f"bins must be 2 to 1000, got {self.bins}")
+        low, high = _ends(self.bounds)
         states = tuple(str(i) for i in range(self.bins))
         cuts = tuple(float(cut) for cut in np.linspace(low, high, self.bins + 1)[1:-1])
         names = [f"x{i}" for i in range(features)]
@@ -194,15 +198,18 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         forms = _forms(self.structure_.schema[self.target_])
         return [forms.get((form, value)) if (form := _form(value)) else None for value in y]
 
-    def _table(self, given: Any, X: Any, *, to_learn: bool) -> dict[str, list[Any]]:
-        """Columns by the name that learn() or Inference looks for, values as labels (or raw numbers to be cut)."""
+    def _table(self, given: Any, X: Any, y: list[Any] | None = None) -> dict[str, list[Any]]:
+        """Columns by the name that learn() (with y) or Inference looks for: labels, or raw numbers to be cut."""
         schema = self.structure_.schema
         others = [variable for variable in schema if variable.name != self.target_]
         if self.structure is not None and hasattr(self, "feature_names_in_"):
             at = {name: i for i, name in enumerate(self.feature_names_in_)}
             missing = [v.source_column for v in others if v.source_column not in at]
             if missing:
-                raise InputError(f"X must have a column for every node but the target, got none for {missing[:10]}")
+                hint = next(filter(None, (did_you_mean(name, at) for name in missing)), "")
+                raise InputError(
+                    f"X must have a column for every node but the target, got none for {missing[:10]}{hint}"
+                )
             places = [at[variable.source_column] for variable in others]
         else:
             if X.shape[1] != len(others):
@@ -210,12 +217,42 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
                     f"X must have {len(others)} columns, one for every node but the target, got {X.shape[1]}"
                 )
             places = list(range(len(others)))
-        columns = {}
-        for variable, place in zip(others, places, strict=True):
-            name = variable.source_column if to_learn else variable.name
-            cells = X[:, place].tolist() if self.structure is None else _cells(given, X, place)
-            columns[name] = _column(variable, cells)
-        return columns
+        cells = {
+            variable: X[:, place].tolist() if self.structure is None else _cells(given, X, place)
+            for variable, place in zip(others, places, strict=True)
+        }
+        if y is None:
+            return {variable.name: _column(variable, values) for variable, values in cells.items()}
+        target = schema[self.target_]
+        _tell_of_places({target: y, **cells})
+        columns = {variable.source_column: _column(variable, values) for variable, values in cells.items()}
+        return {**columns, target.source_column: self._labels_of(y)}
+
+
+def _ends(bounds: Any) -> tuple[float, float]:
+    try:
+        low, high = map(float, bounds)
+        if -math.inf < low < high < math.inf:
+            return low, high
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"bounds must be two ascending numbers, the same for every column, got {bounds!r}")
+
+
+def _tell_of_places(columns: Mapping[Variable, Sequence[Any]]) -> None:
+    """Warn of 0 and 1 where the states are yes and no, in this order: 1 is then no."""
+    told = [
+        variable
+        for variable, values in columns.items()
+        if tuple(_truths(variable)) != variable.states[:2] and any(_form(_plain(v)) == "number" for v in values)
+    ]
+    if told:
+        first, second = told[0].states[:2]
+        warnings.warn(
+            f"numbers in {[variable.name for variable in told]} are places of states: 0 is {first!r} and 1 is "
+            f"{second!r}; give the labels if that is not what you mean",
+            stacklevel=4,
+        )
 
 
 def _cells(given: Any, checked: NDArray[Any], place: int) -> list[Any]:

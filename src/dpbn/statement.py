@@ -116,9 +116,9 @@ def _strength(release: Release, who: str) -> str:
     slack = ", give or take δ" if delta else ""
     wins = f"will guess right with probability {most} at most" if delta else f"can become {most} sure at most"
     return (
-        f"ε = {bound(epsilon, 6)}. Whatever anyone concludes from this file would have been concluded with nearly the "
-        f"same probability {other}: the two probabilities differ by a factor of at most e^ε = {shown}{slack}. Someone "
-        f"who thought it an even bet {bet} {wins}."
+        f"ε = {bound(epsilon, 6)}. Whatever anyone concludes from this file would have been concluded {other} with a "
+        f"probability that differs by a factor of at most e^ε = {shown}{slack}. Someone who thought it an even bet "
+        f"{bet} {wins}.{' That is next to no protection.' if certainty > 0.999 else ''}"
     )
 
 

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -214,6 +215,10 @@ def test_inference_shows_what_it_was_made_from():
     assert repr(ask) == "Inference(BayesianNetwork(8 nodes, 8 arcs, 18 free parameters), strategy='auto')"
 
 
+_NUMBERS = dpbn.load_structure("[a][b|a]", dpbn.Schema([dpbn.Variable(name, ("0", "1")) for name in "ab"]))
+NUMBERED = dpbn.BayesianNetwork(_NUMBERS, {"a": [0.5, 0.5], "b": [[0.9, 0.1], [0.2, 0.8]]})
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_wrong_questions_are_named(strategy):
     ask = dpbn.Inference(dpbn.load_network("asia"), strategy=strategy)
@@ -235,6 +240,10 @@ def test_wrong_questions_are_named(strategy):
         ask.query("lung", {"smoke": [0.1, float("nan")]})
     with pytest.raises(QueryError, match="got None"):
         ask.query("lung", {"smoke": None})
+    with pytest.raises(QueryError, match="mapping of node to label, got Series"):  # a row of a DataFrame
+        ask.query("lung", pandas.Series({"smoke": "yes"}))
+    with pytest.raises(QueryError, match="got 0; did you mean '0'"):
+        dpbn.Inference(NUMBERED).query("b", {"a": 0})
     with pytest.raises(ImpossibleEvidenceError, match="either"):
         ask.query("xray", {"either": "no", "lung": "yes"})
     with pytest.raises(ImpossibleEvidenceError):

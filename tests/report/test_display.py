@@ -76,4 +76,5 @@ def test_a_drawing_too_wide_to_be_shrunk_says_so():
     schema = dpbn.Schema(tuple(dpbn.Variable(name, ("yes", "no")) for name in names))
     wide = dpbn.Structure(schema, dpbn.Dag(tuple(names), dict.fromkeys(names[1:], (names[0],))))
     assert 'class="wide"' in graph_svg(wide)
+    assert ">a node with a…long name 59<" in graph_svg(wide)  # names that begin alike can be told apart
     assert "class=" not in graph_svg(dpbn.load_structure("alarm"))

@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpbn
@@ -33,7 +34,7 @@ def release():
 
 
 ALLOWED = """html head meta title style body main header section nav h1 h2 p span b i a div dl dt dd table caption
-thead tbody tr th td details summary small pre svg g rect path polygon text code"""
+thead tbody tr th td details summary small pre svg g rect path polygon text code use"""
 
 
 def written(release, folder, **options):
@@ -93,7 +94,7 @@ def test_companions_of_another_release_are_not_replaced_in_silence(release, tmp_
         write_report(release, tmp_path / "one.html", intervals=False)
     assert not recwarn
     other = replace(release, library="another")
-    with pytest.warns(UserWarning, match="privacy.json and MODEL_CARD.md of another release are replaced"):
+    with pytest.warns(UserWarning, match="^privacy.json and MODEL_CARD.md of another release replaced"):
         write_report(other, tmp_path / "two.html", intervals=False)
     (tmp_path / "privacy.json").write_text("[")
     write_report(release, tmp_path / "one.html", intervals=False)
@@ -233,3 +234,35 @@ def test_big_networks_stay_small_pages(tmp_path):
     page, *_ = written(release, tmp_path)
     assert len(page) < 400_000
     assert_harmless(page)
+
+
+def test_a_wide_drawing_is_seen_whole_before_it_is_scrolled(release, tmp_path):
+    """Its corner, which a page shows first, may hold nothing."""
+    names = [f"a node with a rather long name {place}" for place in range(60)]
+    schema = dpbn.Schema([dpbn.Variable(name, ("yes", "no"), cut_points=(40,)) for name in names])
+    structure = dpbn.Structure(schema, dpbn.Dag(names, dict.fromkeys(names[1:], (names[0],))))
+    rows = pd.DataFrame({name: [30, 50] * 10 for name in names})
+    wide = dpbn.learn(rows, structure, epsilon=1.0, method="uniform")
+    page, *_ = written(wide, tmp_path, intervals=False)
+    assert_harmless(page)
+    assert page.index('<use href="#drawing"') < page.index("<summary>Full size") < page.index('class="wide"')
+    assert "yes: below 40, no: 40 or more" in page
+    page, *_ = written(release, tmp_path, intervals=False)
+    assert "<use" not in page
+
+
+@pytest.mark.parametrize(("epsilon", "little"), [(0.1, False), (3.0, False), (20.0, True), (1e6, True)])
+def test_a_large_epsilon_is_called_next_to_no_protection(release, epsilon, little):
+    """It was said that conclusions are nearly as probable without a record, whatever the epsilon."""
+    large = replace(release, guarantee=replace(release.guarantee, epsilon=epsilon))
+    (answer,) = [point.answer for point in points(large) if point.key == "epsilon"]
+    assert ("next to no protection" in answer) == little
+    assert "nearly" not in answer
+
+
+def test_one_node_is_counted_as_people_count(tmp_path):
+    structure = dpbn.Structure(dpbn.Schema([dpbn.Variable("a", ("yes", "no"))]), dpbn.Dag(("a",), {}))
+    single = dpbn.learn(pd.DataFrame({"a": ["yes", "no"]}), structure, epsilon=1.0, method="uniform")
+    page, _, card = written(single, tmp_path, intervals=False)
+    assert "A Bayesian network of 1 node, 0 arcs and 1 free parameter." in card
+    assert "<b>1</b><span>node</span>" in page and "<b>1</b><span>free parameter</span>" in page

@@ -2,6 +2,7 @@
 
 import collections
 import datetime
+import warnings
 
 import numpy as np
 import pandas
@@ -23,6 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
 from dpbn.sklearn import DPBayesianNetworkClassifier  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore:numbers in")
 EXPERIMENT = DPBayesianNetworkClassifier(epsilon=1000.0, method="uniform", random_state=0)
 
 # check -> why it cannot pass
@@ -138,6 +140,36 @@ def test_mistakes(child):
         DPBayesianNetworkClassifier("child", "Disease").fit(X.drop(columns="Age"), y)
     with pytest.raises(InputError, match="19 columns"):
         DPBayesianNetworkClassifier("child", "Disease").fit(np.zeros((3, 2)), ["PFC"] * 3)
+    with pytest.raises(InputError, match=r"got none for .*'Age'.*; did you mean 'age'"):
+        DPBayesianNetworkClassifier("child", "Disease").fit(X.rename(columns={"Age": "age"}), y)
+
+
+def test_a_ledger_that_is_not_there_is_not_made(child, tmp_path):
+    _, X, y = child
+    model = DPBayesianNetworkClassifier("child", "Disease", ledger=str(tmp_path / "b.db"), dataset="child")
+    with pytest.raises(InputError, match="must exist, got none"):
+        model.fit(X, y)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "bounds", [3, (3, -3), [(-3, 3)] * 2, [(-3, 3)] * 3, ([-3, -3], [3, 3]), "ab", None, (0, np.inf)]
+)
+def test_bounds_are_two_numbers_for_all_columns(bounds):
+    with pytest.raises(InputError, match="bounds must be two ascending numbers, the same for every column, got"):
+        DPBayesianNetworkClassifier(classes=[0, 1], bounds=bounds).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+
+
+def test_numbers_that_say_the_opposite_are_told():
+    """1 is the second state, also where that is no: whoever means yes by it must hear so."""
+    schema = Schema((Variable("t", ("yes", "no")), Variable("f", ("no", "yes")), Variable("g", ("yes", "no"))))
+    structure = Structure(schema, Dag(schema.names, {}))
+    model = DPBayesianNetworkClassifier(structure, "t", method="uniform")
+    with pytest.warns(UserWarning, match=r"numbers in \['t', 'g'\] are places of states: 0 is 'yes' and 1 is 'no'"):
+        model.fit(np.array([[0, 1]] * 4), np.array([0, 1, 0, 1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit([["no", "yes"]] * 4, [True, False] * 2)
 
 
 def test_in_a_pipeline(child):

@@ -204,3 +204,29 @@ def test_a_public_table_is_marked_where_it_can_be_read(visit: Visit) -> None:
         assert badge.evaluate(fill) == title.evaluate(fill)
         assert "Public table, no budget spent" in page.locator("#panel").inner_text()
         page.close()
+
+
+def test_long_labels_are_read_and_cut_points_are_told(visit: Visit) -> None:
+    name, states = "systolischer_blutdruck_bei_aufnahme_0001", ("nach Hause", "verstorben", "überwiesen")
+    stay = dpbn.Variable(name, states, cut_points=(3, 7.5))
+    structure = dpbn.Structure(dpbn.Schema([stay]), dpbn.Dag((name,), {}))
+    rows = dpbn.BayesianNetwork(structure, {name: [0.5, 0.3, 0.2]}).sample(1000, seed=0)
+    with running(dpbn.learn(rows, structure, epsilon=1.0, method="uniform")) as address:
+        page = visit(f"{address}/{WITHOUT_BARS}")
+        assert page.locator("#graph .label").all_text_contents() == list(states)
+        title = page.locator("#graph .title").text_content()
+        assert title.startswith("systolisch") and "…" in title and title.endswith("_0001")
+        ends, begins = page.locator("#graph .title").bounding_box(), page.locator("#graph .budget-back").bounding_box()
+        assert ends["x"] + ends["width"] <= begins["x"]
+        assert page.locator("#release-badges li").last.text_content() == "1 node"
+        assert page.locator("#graph").get_attribute("aria-label").startswith("Network of 1 node.")
+        page.locator("#graph .header").click()
+        assert (
+            "nach Hause: below 3, verstorben: 3 to below 7.5, überwiesen: 7.5 or more"
+            in page.locator("#node-detail").inner_text()
+        )
+        assert "3 to below 7.5" in _state(page, f"{name} verstorben").locator("title").text_content()
+        _settled(page, lambda: _state(page, f"{name} verstorben").click())
+        whole = "(text) => text.scrollWidth <= text.clientWidth"  # which evidence is set can be read
+        assert page.locator("#evidence-list .name").evaluate(whole)
+        page.close()

@@ -10,6 +10,7 @@ from dpbn.cli.shared import (
     InputFile,
     ModelPath,
     check_output,
+    check_targets,
     dash,
     given_option,
     json_option,
@@ -62,6 +63,7 @@ def query(
     _check_level(interval)
     opened = open_model(model, targets)
     ask = Inference(opened)
+    check_targets(targets, network_of(opened))
     evidence = parse_given(given, soft, network_of(opened))
     if only_plan:
         _show_plan(ask.plan(list(targets), evidence), as_json)
@@ -148,6 +150,7 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
 
     opened = open_model(model, targets)
     ask = Inference(opened)
+    check_targets(targets, network_of(opened))
     evidence = parse_given(given, soft, network_of(opened))
     with working("searching"):
         assignment, probability = ask.map(list(targets), evidence) if targets else ask.mpe(evidence)
@@ -223,6 +226,5 @@ def _check_columns(columns: list[str], target: str, schema: Schema) -> None:
     if not {known[name] for name in columns if name in known} - {target}:
         hint = " (columns must be separated by commas)" if len(columns) == 1 else ""
         raise InputError(f"the table must have a column named like a node of the network, got {columns[:8]}{hint}")
-    for name in columns:
-        if name not in known:
-            click.echo(f"warning: column {name!r} is ignored{did_you_mean(name, known)}", err=True)
+    if stray := [f"{name!r}{did_you_mean(name, known)}" for name in columns if name not in known]:
+        click.echo(f"warning: columns are ignored: {', '.join(stray)}", err=True)

@@ -24,6 +24,7 @@ from dpbn.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from dpbn.domain import Variable
     from dpbn.network import Structure
     from dpbn.release import Release
 
@@ -157,6 +158,7 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
             "node": node,
             "states": list(structure.states(node)),
             "parents": list(structure.parents(node)),
+            "cut_points": structure.schema[node].cut_points,
         }
         if release:
             row["epsilon"] = release.allocation.get(node)
@@ -172,7 +174,7 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
         _print_statement(release)
     click.echo(title)
     columns = ["node", "parents", "states", *(["epsilon", "weak rows", "reliability"] if release else [])]
-    print_table(columns, [_line(row, release is not None) for row in rows])
+    print_table(columns, [_line(row, structure.schema[row["node"]], release is not None) for row in rows])
     if release and release.allocation:
         click.echo(
             "epsilon: of tables with the node and its parents; one may serve several nodes: they need not add up"
@@ -194,8 +196,10 @@ def _print_statement(release: Release) -> None:
     click.echo()
 
 
-def _line(row: dict[str, Any], released: bool) -> tuple[str, ...]:
-    line = (row["node"], ", ".join(row["parents"]), ", ".join(row["states"]))
+def _line(row: dict[str, Any], variable: Variable, released: bool) -> tuple[str, ...]:
+    ranges = variable.ranges
+    states = [f"{state} ({ranges[state]})" if state in ranges else state for state in variable.states]
+    line = (row["node"], ", ".join(row["parents"]), ", ".join(states))
     if not released:
         return line
     share = "public" if row["public"] else dash() if row["epsilon"] is None else f"{row['epsilon']:.4g}"

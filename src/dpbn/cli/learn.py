@@ -49,7 +49,12 @@ if TYPE_CHECKING:
 @click.option("--schema", type=InputFile(dir_okay=False), help="TOML file: cut points, columns, unit.")
 @click.option("--unit", help="Column that names the person who owns a row.")
 @click.option("--max-contributions", type=int, help="Rows kept per person.  [default: 1]")
-@click.option("--on-unknown", default="error", show_default=True, help="error, drop, or a declared catch-all state.")
+@click.option(
+    "--on-unknown",
+    default="error",
+    show_default=True,
+    help="error, drop, or a declared catch-all state (catch_all: each variable's own).",
+)
 @click.option("--prior", type=float, help="Public Dirichlet pseudo-count added to every cell.")
 @click.option("--public-cpts", type=InputFile(), help="JSON {node: CPT} that is public already.")
 @click.option("--workload", type=InputFile(), help="JSON list of queries that matter most.")

@@ -122,4 +122,4 @@ def verify(path: str, head: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"intact": True, "entries": entries, "head": book.head()})
     else:
-        click.echo(f"intact, {entries} entries; head {book.head()}")
+        click.echo(f"intact, {entries} {'entry' if entries == 1 else 'entries'}; head {book.head()}")

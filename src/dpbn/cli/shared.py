@@ -177,6 +177,13 @@ def parse_given(given: Iterable[str], soft: Iterable[str], network: BayesianNetw
     return evidence
 
 
+def check_targets(targets: Iterable[str], network: BayesianNetwork) -> None:
+    """Refuse evidence among the targets, which a misspelt name is not."""
+    for target in targets:
+        if target not in network.nodes and target.partition("=")[0] in network.nodes:
+            raise click.UsageError(f"evidence must come with --given, got {target!r} among the targets")
+
+
 def _read(option: str, item: str, network: BayesianNetwork) -> tuple[str, str]:
     """Node and state of 'BP=LOW'. Where nodes are called A and A=B, the one that has such a state."""
     from dpbn.errors import QueryError

@@ -88,13 +88,11 @@ class Reading:
             return
         told = ", ".join(f"{column!r}: {count}" for column, count in list(found.items())[:10])
         more = f" and {len(found) - 10} more columns" if len(found) > 10 else ""
-        first = next((its for its in self.matchings if its.column in found and its.cuts is None), None)
-        states = () if first is None else first.variable.states
-        shown = f"{list(states[:8])}{f' and {len(states) - 8} more' if len(states) > 8 else ''}"
+        first = next((its for its in self.matchings if its.column in found), None)  # None: rows without a unit
         raise DataError(
             f"columns must hold values of the declared domains only (on_unknown={self.on_unknown!r}), "
             f"got missing or undeclared values in {told}{more}, of {rows} records"
-            + ("" if first is None else f"; {first.column!r} is declared to be one of {shown}")
+            + ("" if first is None else f"; {first.column!r} is declared to be {first.variable.declared}")
         )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Variable
-from dpbn.errors import FormatError, StructureError
+from dpbn.errors import FormatError, StructureError, did_you_mean
 from dpbn.formats.scanner import LABEL, NUMBERS, SPACE, STRING, Scanner, bare_or_quoted, labels, numbers, unquoted
 from dpbn.formats.tables import assembled, checked_rows, from_rows
 from dpbn.network import BayesianNetwork, Structure, check_cells
@@ -103,7 +103,8 @@ def _parse(text: str) -> tuple[Scanner, Structure, dict[str, _Block]]:
     for block in blocks.values():
         unknown = next((name for name in (block.child, *block.parents) if name not in variables), None)
         if unknown is not None:
-            scanner.fail(f"a probability block must name declared variables, got {unknown!r}", block.position)
+            hint = did_you_mean(unknown, variables)
+            scanner.fail(f"a probability block must name declared variables, got {unknown!r}{hint}", block.position)
     parents = {block.child: block.parents for block in blocks.values()}
     return scanner, assembled(variables, parents), blocks
 

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 
 from dpbn.domain import Variable
-from dpbn.errors import FormatError, StructureError
+from dpbn.errors import FormatError, StructureError, did_you_mean
 from dpbn.formats.scanner import LABEL, SPACE, STRING, Scanner, labels, quoted, unquoted
 from dpbn.formats.tables import assembled, from_table, numbers_of
 from dpbn.network import BayesianNetwork, Structure, check_cells
@@ -103,7 +103,8 @@ def _parse(text: str) -> tuple[Scanner, Structure, dict[str, _Block]]:
     for block in found:
         unknown = next((name for name in (block.child, *block.parents) if name not in names), None)
         if unknown is not None:
-            scanner.fail(f"a potential must name declared nodes, got {unknown!r}", block.position)
+            hint = did_you_mean(unknown, names)
+            scanner.fail(f"a potential must name declared nodes, got {unknown!r}{hint}", block.position)
         block.child, block.parents = names[block.child], tuple(names[parent] for parent in block.parents)
         if block.child in blocks:
             scanner.fail(f"{block.child!r} must have one potential, got a second", block.position)

@@ -16,7 +16,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from dpbn.domain import Variable
-from dpbn.errors import FormatError, StructureError
+from dpbn.errors import FormatError, StructureError, did_you_mean
 from dpbn.formats.tables import assembled, from_table, numbers_of
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
@@ -174,7 +174,8 @@ def _parse(text: str) -> tuple[Structure, dict[str, _Entry]]:
         child, given = entry.one("FOR", "DEFINITION"), tuple(entry.texts.get("GIVEN", ()))
         unknown = next((name for name in (child, *given) if name not in variables), None)
         if unknown is not None:
-            entry.fail(f"a DEFINITION must name declared variables, got {unknown!r}")
+            hint = did_you_mean(unknown, variables)
+            entry.fail(f"a DEFINITION must name declared variables, got {unknown!r}{hint}")
         if child in definitions:
             entry.fail(f"{child!r} must have one DEFINITION, got a second")
         definitions[child], parents[child] = entry, given

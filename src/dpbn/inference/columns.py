@@ -89,6 +89,5 @@ def _code(value: Any, rule: Matching) -> int:
     if code is None and isinstance(value, str):
         code = rule.written(value)
     if code is None:
-        variable = rule.variable
-        raise QueryError(f"state of {variable.name!r} must be one of {list(variable.states)}, got {value!r}")
+        raise QueryError(f"values of {rule.variable.name!r} must be {rule.variable.declared}, got {value!r}")
     return code

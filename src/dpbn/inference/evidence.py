@@ -75,7 +75,7 @@ class Vocabulary:
     def findings(self, evidence: Evidence | None) -> Findings:
         hard: dict[int, int] = {}
         soft: dict[int, Array] = {}
-        if not evidence:
+        if evidence is None:
             return Findings(hard, soft)
         if not isinstance(evidence, Mapping):
             raise QueryError(f"evidence must be a mapping of node to label, got {type(evidence).__name__}")

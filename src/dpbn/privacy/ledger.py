@@ -24,7 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpbn.errors import BudgetError, InputError, LedgerCorruptError
+from dpbn.errors import BudgetError, InputError, LedgerCorruptError, did_you_mean
 from dpbn.files import write_atomically
 from dpbn.privacy.chain import (
     GENESIS,
@@ -264,7 +264,8 @@ class Ledger:
         _text("dataset", dataset)  # SQLite would take 1 for "1"
         last = self._last(connection, dataset)
         if last is None:
-            raise BudgetError(f"dataset {dataset!r} must be opened with a cap first, got none of that name")
+            hint = did_you_mean(dataset, self.datasets())
+            raise BudgetError(f"dataset {dataset!r} must be opened with a cap first, got none of that name{hint}")
         return balance_after(last)
 
     def _check_heads(self, connection: sqlite3.Connection) -> None:

@@ -15,15 +15,16 @@ def model_card(facts: Facts) -> str:
     """The card as Markdown; names and labels are escaped."""
     release = facts.release
     network = release.network
-    arcs = len(release.structure.dag.arcs)
+    nodes, arcs = counted(len(network.nodes), "node"), counted(len(release.structure.dag.arcs), "arc")
+    free = counted(network.free_parameters, "free parameter")
     warning = "" if release.private else f"> **{NOT_PRIVATE}**\n\n"
     name = visible(shlex.quote(facts.file))
     guarantee = "\n".join(f"- **{p.question}** {markdown_text(p.answer)}" for p in points(release))
     return f"""# Model card: {markdown_text(facts.title)}
 
-{warning}A Bayesian network of {len(network.nodes)} nodes, {arcs} arcs and {network.free_parameters} free parameters.
+{warning}A Bayesian network of {nodes}, {arcs} and {free}.
 The structure was public; the probabilities were learned from a private table ({method_in_words(release)}).
-Guarantee: {markdown_text(summary(release))}. Made with {markdown_text(release.library)}.
+Guarantee: {markdown_text(summary(release))}; made with {markdown_text(release.library)}.
 Content id of the release: `{release.id}` ({CONTENT_ID}).
 
 ## Intended use

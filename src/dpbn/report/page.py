@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import shlex
 from importlib import resources
 
@@ -55,10 +56,12 @@ def _head(facts: Facts) -> str:
         ("nodes", len(network.nodes)),
         ("arcs", len(release.structure.dag.arcs)),
         ("free parameters", network.free_parameters),
-        ("noisy tables published", len(release.measurements)),
+        ("published noisy tables", len(release.measurements)),
         ("rows below the noise floor", f"{len(facts.weak_rows)} of {facts.rows}"),
     ]
-    tiles = "".join(f"<div><b>{value}</b><span>{label}</span></div>" for label, value in figures)
+    tiles = "".join(
+        f"<div><b>{value}</b><span>{label[:-1] if value == 1 else label}</span></div>" for label, value in figures
+    )
     links = " ".join(
         f'<a href="#{anchor}">{text}</a>'
         for anchor, text in (
@@ -98,7 +101,16 @@ def _graph(facts: Facts) -> str:
         "how well the noise lets it be known: <b class='good'>good</b> under 2 %, <b class='fair'>fair</b> under 10 %, "
         "<b class='poor'>poor</b> above, of probability put in the wrong place on average, before smoothing.</p>"
     )
-    return f'{legend}<div class="figure">{graph_svg(facts.release.structure, marks, "the graph")}</div>'
+    drawing = graph_svg(facts.release.structure, marks, "the graph")
+    wide = re.match(r'<svg \S+ class="wide" viewBox="\S+ \S+ (\d+) (\d+)"', drawing)
+    if not wide:
+        return f'{legend}<div class="figure">{drawing}</div>'
+    named = drawing.replace("<svg ", '<svg id="drawing" ', 1)
+    return (  # what a page shows first of a drawing that is scrolled may be an empty corner
+        f'{legend}<div class="figure"><svg viewBox="0 0 {wide[1]} {wide[2]}" width="{wide[1]}" height="{wide[2]}" '
+        'role="img" aria-label="the whole graph"><use href="#drawing"/></svg></div>'
+        f'<details><summary>Full size, to scroll</summary><div class="figure">{named}</div></details>'
+    )
 
 
 def _nodes(facts: Facts) -> str:

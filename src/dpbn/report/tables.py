@@ -52,9 +52,11 @@ def _fold(facts: Facts, node: str, opened: bool) -> str:
     columns = [*parents, *network.states(node), *(["noisy records"] if support else [])]
     title = f"<b>{escaped(node)}</b>{' given ' + escaped(', '.join(parents)) if parents else ''}"
     size = f"{counted(total, 'row')} × {counted(cpt.shape[-1], 'state')}"
+    words = ", ".join(f"{state}: {words}" for state, words in facts.release.structure.schema[node].ranges.items())
+    ranges = f'<p class="note">{escaped(words)}</p>' if words else ""
     return (
         f"<details{' open' if opened else ''}><summary>{title} <small>{size}</small></summary>"
-        f'<div class="scroll">{html_table(columns, rows)}</div>{more}</details>'
+        f'{ranges}<div class="scroll">{html_table(columns, rows)}</div>{more}</details>'
     )
 
 

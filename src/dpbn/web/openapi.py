@@ -156,6 +156,11 @@ SCHEMAS: dict[str, Any] = {
         {
             "name": {"type": "string"},
             "states": {"type": "array", "items": {"type": "string"}},
+            "ranges": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "description": "what states stand for where the column is cut at public points",
+            },
             "shown": {"type": "integer", "description": "how many states the drawing shows"},
             "parents": {"type": "array", "items": {"type": "string"}},
             "prior": _DISTRIBUTION,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dpbn.display import letters
 from dpbn.inference import Inference
 from dpbn.layout import layered_layout
 from dpbn.release import Release
 from dpbn.statement import points
 from dpbn.web.uncertainty import has_intervals, weak_rows
 
-NODE_WIDTH, HEADER_HEIGHT, ROW_HEIGHT, FOOT, MOST_ROWS = 160.0, 18.0, 14.0, 3.0, 12
+NODE_WIDTH, WIDEST, HEADER_HEIGHT, ROW_HEIGHT, FOOT, MOST_ROWS = 160.0, 240.0, 18.0, 14.0, 3.0, 12
+BESIDE_LABEL, BESIDE_TITLE = 106.0, 48.0  # room for the bar and its number, for the badges
 
 
 def shown_states(count: int) -> int:
@@ -20,8 +22,12 @@ def shown_states(count: int) -> int:
     return count if count <= MOST_ROWS else MOST_ROWS - 1
 
 
-def box_size(count: int) -> tuple[float, float]:
-    return NODE_WIDTH, HEADER_HEIGHT + min(count, MOST_ROWS) * ROW_HEIGHT + FOOT
+def box_size(name: str, states: Sequence[str]) -> tuple[float, float]:
+    """Wide enough for the name and the states shown, within limits."""
+    label = max(map(letters, states[: shown_states(len(states))]))
+    wanted = max(BESIDE_LABEL + 7.4 * label, BESIDE_TITLE + 8.0 * letters(name))
+    width = float(round(min(max(wanted, NODE_WIDTH), WIDEST)))
+    return width, HEADER_HEIGHT + min(len(states), MOST_ROWS) * ROW_HEIGHT + FOOT
 
 
 def probabilities(values: Iterable[float]) -> list[float]:
@@ -32,13 +38,14 @@ def probabilities(values: Iterable[float]) -> list[float]:
 def release_view(release: Release, inference: Inference, name: str) -> dict[str, Any]:
     """Everything the page needs once; the document of GET /api/release."""
     network = release.network
-    sizes = {node: box_size(len(network.states(node))) for node in network.nodes}
+    sizes = {node: box_size(node, network.states(node)) for node in network.nodes}
     layout = layered_layout(network.structure.dag, sizes, gap=14, layer_gap=19, aspect=1.5)
     prior, weak = inference.posteriors({}), weak_rows(release)
     nodes = [
         {
             "name": node,
             "states": list(network.states(node)),
+            "ranges": release.structure.schema[node].ranges,
             "shown": shown_states(len(network.states(node))),
             "parents": list(network.parents(node)),
             "prior": probabilities(prior[node]),

@@ -2,17 +2,18 @@
 
 import { createCamera } from "./camera.js";
 import { leaning, softened } from "./state.js";
-import { fits, fitted, label, percent, points, shape } from "./words.js";
+import { counted, fits, fitted, label, percent, points, shape } from "./words.js";
 
 const HEADER = 18;
 const ROW = 14;
+const NARROW = 160; // of a card; bars of a wider one lie farther to the right
 const TRACK = { x: 67, width: 56, y: 2.5, height: 9 };
 const THIN = 5;
-const LABEL_ROOM = TRACK.x - 13;
 const FAMILY = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", "Liberation Sans", Arial, sans-serif';
 const TITLE_FONT = `600 12.5px ${FAMILY}`;
 const LABEL_FONT = `12px ${FAMILY}`;
 const BOLD_FONT = `700 ${LABEL_FONT}`;
+const BARS = ["track", "bar", "gain", "loss", "prior", "total", "privacy", "sampling"];
 
 export function createGraph(svg, release, act) {
   const arcs = shape("g", { class: "arcs", "aria-hidden": "true" });
@@ -20,7 +21,7 @@ export function createGraph(svg, release, act) {
   const layer = shape("g", {}, arcs, cards);
   svg.replaceChildren(arrowHead(), layer);
   const count = release.nodes.length;
-  svg.setAttribute("aria-label", `Network of ${count} nodes. Arrow keys move between states and nodes, Enter sets or retracts evidence, Delete retracts the node's evidence.`);
+  svg.setAttribute("aria-label", `Network of ${counted(count, "node")}. Arrow keys move between states and nodes, Enter sets or retracts evidence, Delete retracts the node's evidence.`);
   const camera = createCamera(svg, layer, [Math.max(release.size[0], 1), Math.max(release.size[1], 1)], act.camera);
 
   const lines = release.arcs.map((arc) => {
@@ -69,7 +70,9 @@ export function createGraph(svg, release, act) {
   }
 
   function createRow(node, state, index, width) {
-    const short = fitted(state, LABEL_FONT, LABEL_ROOM);
+    const aside = width - NARROW;
+    const room = TRACK.x + aside - 13;
+    const short = fitted(state, LABEL_FONT, room);
     const parts = {
       back: shape("rect", { class: "row-back", x: 1, y: 0, width: width - 2, height: ROW }),
       best: shape("path", { class: "best", d: "M3.2 7l2.4-3.2 2.4 3.2-2.4 3.2z" }),
@@ -89,7 +92,8 @@ export function createGraph(svg, release, act) {
       class: "state", role: "button", tabindex: "-1", "aria-pressed": "false",
       transform: `translate(0 ${HEADER + 1 + index * ROW})`,
     }, ...Object.values(parts));
-    const row = { node, state, index, group, parts, tight: !fits(short, BOLD_FONT, LABEL_ROOM) };
+    for (const name of BARS) parts[name].setAttribute("transform", `translate(${aside} 0)`);
+    const row = { node, state, index, group, parts, room: fits(short, BOLD_FONT, room) ? null : room };
     group.addEventListener("click", () => {
       if (camera.dragged()) return;
       moveFocus(row);
@@ -161,14 +165,14 @@ export function createGraph(svg, release, act) {
   }
 
   /** One state; without an answer (`p` undefined) only its prior is known. */
-  function updateRow(state, { node, state: name, index, group, parts, tight }, p, error, best, weak) {
+  function updateRow(state, { node, state: name, index, group, parts, room }, p, error, best, weak) {
     const prior = node.prior[index];
     const observed = state.evidence.get(node.name);
     const still = observed !== undefined || p === undefined;
     group.setAttribute("aria-pressed", String(observed === name));
     group.classList.toggle("set", observed === name);
     group.classList.toggle("in-best", best === name);
-    if (tight && (observed === name || best === name)) parts.label.setAttribute("textLength", LABEL_ROOM); // bold is wider
+    if (room && (observed === name || best === name)) parts.label.setAttribute("textLength", room); // bold is wider
     else parts.label.removeAttribute("textLength");
     parts.bar.setAttribute("width", TRACK.width * (p ?? 0));
     span(parts.gain, prior, still ? prior : Math.max(p, prior));
@@ -186,7 +190,8 @@ export function createGraph(svg, release, act) {
     const answer = p === undefined ? "no answer" : `${percent(p)} %${range}`;
     const shift = p === undefined ? "" : ` (${points(p - prior)})`;
     const text = `${label(name)}: ${answer}, prior ${percent(prior)} %${shift}${doubt}`;
-    parts.title.textContent = best === name ? `${text}, most probable` : text;
+    const meaning = Object.hasOwn(node.ranges, name) ? `\n${label(name)}: ${node.ranges[name]}` : "";
+    parts.title.textContent = `${text}${best === name ? ", most probable" : ""}${meaning}`;
     group.setAttribute("aria-label", `${label(node.name)} ${text}`);
   }
 
@@ -265,5 +270,5 @@ export function badgeText(node) {
 
 function description(node) {
   const parents = node.parents.length ? `parents ${node.parents.map(label).join(", ")}` : "no parents";
-  return [label(node.name), `${node.states.length} states`, parents, badgeText(node)].filter(Boolean).join(", ");
+  return [label(node.name), counted(node.states.length, "state"), parents, badgeText(node)].filter(Boolean).join(", ");
 }

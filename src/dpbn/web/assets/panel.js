@@ -2,7 +2,7 @@
 
 import { badgeText } from "./graph.js";
 import { leaning, savedSets, softened, weakRows } from "./state.js";
-import { element, label, percent, points, probabilityText } from "./words.js";
+import { counted, element, label, percent, points, probabilityText } from "./words.js";
 
 const MOST_SLIDERS = 120;
 const MOST_ROWS = 3;
@@ -114,6 +114,7 @@ function chip(text, kind, remove, open) {
 /** The numbers of one node, with a likelihood slider per state. */
 function buildNode(node, act) {
   const parents = node.parents.length ? `Parents: ${node.parents.map(label).join(", ")}` : "No parents";
+  const ranges = Object.entries(node.ranges).map(([state, range]) => `${label(state)}: ${range}`).join(", ");
   const rows = node.states.slice(0, MOST_SLIDERS).map((state) => {
     const slider = element("input", { type: "range", min: 0, max: 100, step: 1, "aria-label": `Likelihood of ${label(state)}` });
     slider.addEventListener("input", () => act.soften(node.name, node.states.map((_, i) => Number(rows[i]?.slider.value ?? 100) / 100)));
@@ -129,7 +130,7 @@ function buildNode(node, act) {
   const table = element("table", { class: "states detail" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows.map((row) => row.row)));
   const more = node.states.length > MOST_SLIDERS ? [element("p", { class: "quiet", text: `The first ${MOST_SLIDERS} of ${node.states.length} states.` })] : [];
   document.getElementById("node-detail").replaceChildren(
-    element("p", { class: "quiet", text: [parents, badgeText(node)].filter(Boolean).join(". ") }),
+    element("p", { class: "quiet", text: [parents, badgeText(node), ranges].filter(Boolean).join(". ") }),
     element("div", { class: "scroll" }, table), ...more, doubt, clear);
   return {
     name: node.name,
@@ -180,7 +181,7 @@ function describe(release) {
     delta > 0 ? `δ = ${delta}` : null,
     unit ? `per ${label(unit)}` : "per record",
     release.method,
-    `${release.nodes.length} nodes`,
+    counted(release.nodes.length, "node"),
   ].filter(Boolean);
   byId("release-badges").replaceChildren(...facts.map((text, i) => element("li", { class: i === 0 ? (release.private ? "good" : "bad") : null, text })));
   byId("banner").hidden = release.private;

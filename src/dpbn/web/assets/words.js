@@ -49,6 +49,11 @@ export function points(difference) {
   return `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(1)}`;
 }
 
+/** As people count: 1 node, 2 nodes. */
+export function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** Labels may hold anything: control and direction characters are made visible, never obeyed. */
 export function label(text) {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, "␣");
@@ -61,10 +66,13 @@ export function fits(text, font, room) {
   return ruler.measureText(text).width <= room;
 }
 
+/** Cut in the middle where there is no room: names of one table often begin alike. */
 export function fitted(text, font, room) {
   const clean = label(text);
   if (fits(clean, font, room)) return clean;
-  const characters = [...clean.slice(0, 200)];
-  while (characters.length > 1 && !fits(`${characters.join("")}…`, font, room)) characters.pop();
-  return `${characters.join("")}…`;
+  const [first, last] = [[...clean.slice(0, 100)], [...clean.slice(100).slice(-100)]];
+  if (!last.length) last.push(...first.splice(Math.ceil(first.length / 2)));
+  const cut = () => `${first.join("")}…${last.join("")}`;
+  while (first.length > 1 && !fits(cut(), font, room)) (last.length < first.length ? first.pop() : last.shift());
+  return cut();
 }
