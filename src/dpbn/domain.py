@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dpbn.errors import StructureError, did_you_mean
 
 
-def _text(subject: str, value: Any) -> str:
+def _check_text(subject: str, value: Any) -> None:
     if not isinstance(value, str) or not value:
         raise StructureError(f"{subject} must be a non-empty string, got {value!r}")
     if not value.isascii():
@@ -20,7 +20,6 @@ def _text(subject: str, value: Any) -> str:
             value.encode("utf-8")
         except UnicodeEncodeError:  # half a surrogate pair: no file could hold it
             raise StructureError(f"{subject} must be valid Unicode, got {value!r}") from None
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +50,19 @@ class Variable:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        _text("a variable's name", self.name)
+        _check_text("a variable's name", self.name)
         if isinstance(self.states, str):
             raise StructureError(f"states of {self.name!r} must be a sequence of labels, got a string")
         object.__setattr__(self, "states", tuple(self.states))
         if not self.states:
             raise StructureError(f"variable {self.name!r} must have at least one state, got none")
         for state in self.states:
-            _text(f"a state of {self.name!r}", state)
+            _check_text(f"a state of {self.name!r}", state)
         if len(set(self.states)) != len(self.states):
             repeated = sorted(state for state, times in Counter(self.states).items() if times > 1)
             raise StructureError(f"states of {self.name!r} must be distinct, got {repeated} twice")
         if self.column is not None:
-            _text(f"the column of {self.name!r}", self.column)
+            _check_text(f"the column of {self.name!r}", self.column)
         if self.catch_all is not None and self.catch_all not in self.states:
             raise StructureError(f"catch_all of {self.name!r} must be one of its states, got {self.catch_all!r}")
         if self.cut_points is not None:
