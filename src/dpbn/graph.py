@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from dpbn.elimination import exact_treewidth, graph_of_scopes, treewidth_bounds
+from dpbn.elimination import graph_of_scopes, treewidth_bounds
 from dpbn.errors import StructureError
 
 Node = TypeVar("Node", bound=Hashable)
@@ -165,11 +165,6 @@ def requisite(
 
 def treewidth(dag: Dag, *, effort: int = 50_000) -> tuple[int, int]:
     """Bounds (low, high) of the treewidth of the moral graph; equal where `effort` search states settle it."""
-    masks = _moral_masks(dag)
-    exact = exact_treewidth(masks, effort=effort)
-    return treewidth_bounds(masks) if exact is None else (exact, exact)
-
-
-def _moral_masks(dag: Dag) -> list[int]:
     position = {node: i for i, node in enumerate(dag.nodes)}
-    return graph_of_scopes(len(dag.nodes), [[position[name] for name in family.names] for family in dag.families])
+    scopes = [[position[name] for name in family.names] for family in dag.families]
+    return treewidth_bounds(graph_of_scopes(len(dag.nodes), scopes), effort=effort)
