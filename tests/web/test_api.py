@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,17 @@ def test_posteriors_are_the_librarys(client: TestClient, asia: dpbn.Release) -> 
     assert found["probability"] == pytest.approx(ask.probability(evidence))
     for node, values in ask.posteriors(evidence).items():
         assert found["posteriors"][node] == pytest.approx(list(values))
+
+
+def test_likelihoods_beyond_every_float_are_answered(client: TestClient) -> None:
+    """Their product leaves the range of floats: P(evidence) is then told by its logarithm."""
+    question = {"soft": {"smoke": [1e300, 2e300], "asia": [1e300, 1e300]}}
+    for kind, schema in (("posteriors", "Posteriors"), ("probability", "Probability")):
+        answer = client.post(f"/api/{kind}", json=question)
+        assert answer.status_code == 200
+        _valid(client, schema, answer.json())
+        assert answer.json()["probability"] is None
+        assert 600 * math.log(10) < answer.json()["log_probability"] < 600 * math.log(10) + 1
 
 
 def test_other_questions_are_the_librarys(client: TestClient, asia: dpbn.Release) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpbn.inference import Inference
+from dpbn.inference.queries import LARGEST_LOG
 from dpbn.release import Release
 from dpbn.web.limits import Lane, Limits, Memory
 from dpbn.web.question import Question
@@ -40,7 +41,7 @@ class Service:
             known = self._memory.recall(key)
             return known or self._memory.store(key, encode(compute(self._engines["marginals"], question)))
         engine, run = self._engines[lane], self._lanes[lane].run
-        return await self._memory.get(key, lambda: run(_encoded, compute, engine, question))
+        return await self._memory.get(key, lambda: run(lambda: encode(compute(engine, question))))
 
     async def prepare_bars(self) -> None:
         """Draw the plausible networks behind error bars, then those behind stability, before anyone asks."""
@@ -70,20 +71,15 @@ def encode(document: Any) -> bytes:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _encoded(compute: Compute, engine: Inference, question: Question) -> bytes:
-    return encode(compute(engine, question))
-
-
 def _posteriors(engine: Inference, question: Question) -> dict[str, Any]:
-    evidence = question.findings
-    posteriors = {node: probabilities(values) for node, values in engine.posteriors(evidence).items()}
-    log = engine.log_probability(evidence)
-    return {"probability": math.exp(log), "log_probability": log, "posteriors": posteriors}
+    posteriors = {node: probabilities(values) for node, values in engine.posteriors(question.findings).items()}
+    return {**_probability(engine, question), "posteriors": posteriors}
 
 
 def _probability(engine: Inference, question: Question) -> dict[str, Any]:
     log = engine.log_probability(question.findings)
-    return {"probability": math.exp(log), "log_probability": log if math.isfinite(log) else None}
+    probability = math.exp(log) if log < LARGEST_LOG else None
+    return {"probability": probability, "log_probability": log if math.isfinite(log) else None}
 
 
 def _query(engine: Inference, question: Question) -> dict[str, Any]:
