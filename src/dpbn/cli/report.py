@@ -22,18 +22,14 @@ def report(release: str, output: str | None, title: str | None, no_interval: boo
     dpbn report alarm.release.json
     dpbn report alarm.release.json -o public/index.html --title "Ward 7, 2026"
     """
-    from dpbn.files import read_text
     from dpbn.release import load_release
     from dpbn.report import COMPANIONS, write_report
 
     opened = load_release(release)
     warn_if_not_private(opened)
     path = Path(output) if output else Path(release).with_suffix(".html")
-    check_output(str(path), release, overwrite=True)
-    companions = [path.with_name(name) for name in COMPANIONS]
-    for place in companions:
-        check_output(str(place), release, overwrite=True)
-    others = [place.name for place in companions if place.is_file() and opened.id[:16] not in read_text(place)]
+    for name in (path.name, *COMPANIONS):
+        check_output(str(path.with_name(name)), release, overwrite=True)
     with working("writing the report" if no_interval else "computing error bars"):
         page, privacy, card = write_report(
             opened,
@@ -42,9 +38,6 @@ def report(release: str, output: str | None, title: str | None, no_interval: boo
             file=Path(release).name,
             intervals=not no_interval,
         )
-    if others:
-        told = " and ".join(others)
-        click.echo(f"warning: {told} of another release replaced; give every release a folder of its own", err=True)
     if as_json:
         print_json({"page": str(page), "privacy": str(privacy), "card": str(card)})
     else:

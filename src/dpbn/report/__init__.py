@@ -34,8 +34,9 @@ def write_report(
     facts = facts_of(release, title or path.stem, file, intervals=intervals)
     privacy = json.dumps(privacy_document(facts), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     document, card = (path.with_name(name) for name in COMPANIONS)
-    if _of_another(document, release):
-        told = f"{document.name} and {card.name} of another release are replaced: give each release a folder of its own"
+    others = [place.name for place in (document, card) if _of_another(place, release)]
+    if others:
+        told = f"{' and '.join(others)} of another release replaced: give each release a folder of its own"
         warnings.warn(told, stacklevel=2)
     return (
         write_atomically(path, page(facts)),
@@ -44,9 +45,8 @@ def write_report(
     )
 
 
-def _of_another(document: Path, release: Release) -> bool:
+def _of_another(companion: Path, release: Release) -> bool:
     try:
-        held = json.loads(document.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return release.id.encode() not in companion.read_bytes()
+    except OSError:  # none is there
         return False
-    return isinstance(held, dict) and held.get("release_sha256", release.id) != release.id
