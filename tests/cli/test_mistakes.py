@@ -122,6 +122,7 @@ def test_nothing_is_spent_for_a_mistake(run, patients):
         ["query", "asia", "lung", "-g", "smoke"],
         ["query", "asia", "lung", "-g", "smoke=yes", "-g", "smoke=no"],
         ["query", "asia", "lung", "--soft", "smoke=0.3"],
+        ["query", "asia", "lung", "--soft", f'smoke={{"yes": {"[" * 9999}{"]" * 9999}}}'],
         ["query", "asia", "lung", "--interval", "90"],
         ["sample", "asia", "-n", "-3", "-o", "r.csv"],
         ["inspect"],
@@ -277,6 +278,12 @@ def test_variables_of_a_workload_are_a_list(run, patients, tmp_path):
     (tmp_path / "w.json").write_text('[{"variables": "lung"}]')
     wrong = run("learn", patients, "asia", "-e", 1, "-o", "r.json", "-y", "--workload", "w.json")
     wrong.refused("sequence of names", "'lung'")
+
+
+@pytest.mark.parametrize("value", ["[" * 9999 + "]" * 9999, "1" * 5000])
+def test_options_that_json_cannot_hold_are_text(run, patients, value):
+    wrong = run("learn", patients, "asia", "-e", 1, "-o", "r.json", "-y", "--option", f"stage_one={value}")
+    wrong.refused("stage_one must be in 0.05..0.95")
 
 
 def test_soft_evidence_names_a_state_once(run):
