@@ -22,6 +22,11 @@ def _check_text(subject: str, value: Any) -> None:
             raise StructureError(f"{subject} must be valid Unicode, got {value!r}") from None
 
 
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that stand more than once."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A discrete attribute: its name, its states, and how raw values map to them.
@@ -58,9 +63,8 @@ class Variable:
             raise StructureError(f"variable {self.name!r} must have at least one state, got none")
         for state in self.states:
             _check_text(f"a state of {self.name!r}", state)
-        if len(set(self.states)) != len(self.states):
-            repeated = sorted(state for state, times in Counter(self.states).items() if times > 1)
-            raise StructureError(f"states of {self.name!r} must be distinct, got {repeated} twice")
+        if twice := repeated(self.states):
+            raise StructureError(f"states of {self.name!r} must be distinct, got {twice} twice")
         if self.column is not None:
             _check_text(f"the column of {self.name!r}", self.column)
         if self.catch_all is not None and self.catch_all not in self.states:
@@ -123,9 +127,7 @@ class Schema:
             if not isinstance(variable, Variable):
                 raise StructureError(f"a schema must hold Variables, got {type(variable).__name__}")
         positions = {variable.name: i for i, variable in enumerate(variables)}
-        if len(positions) != len(variables):
-            times = Counter(variable.name for variable in variables)
-            twice = sorted(name for name, count in times.items() if count > 1)
+        if twice := repeated(variable.name for variable in variables):
             raise StructureError(f"variable names must be distinct, got {twice} twice")
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "_positions", positions)

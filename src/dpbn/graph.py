@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from dpbn.domain import repeated
 from dpbn.elimination import graph_of_scopes, treewidth_bounds
 from dpbn.errors import StructureError
 
@@ -43,8 +43,7 @@ class Dag:
     def __post_init__(self) -> None:
         nodes = tuple(self.nodes)
         known = set(nodes)
-        if len(known) != len(nodes):
-            twice = sorted(node for node, times in Counter(nodes).items() if times > 1)
+        if twice := repeated(nodes):
             raise StructureError(f"nodes must be distinct, got {twice} twice")
         stray = sorted(set(self.parents) - known)
         if stray:
