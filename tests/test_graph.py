@@ -16,7 +16,7 @@ def test_heights_and_degrees():
 
 
 def test_ancestors():
-    assert ancestors(example(), ["D"]) == {"A", "B", "C", "D"}
+    assert ancestors(example().parents, ["D"]) == {"A", "B", "C", "D"}
 
 
 def test_cycle_is_named():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dpbn.errors import FormatError, PrivacyError
 from dpbn.matching import POLICIES
-from dpbn.measurement import AT_ONCE, Measurement, check_draws, total_loss
+from dpbn.measurement import AT_ONCE, Measurement, check_draws, joint_groups, total_loss
 from dpbn.privacy import blocks, joint
 from dpbn.privacy.guarantee import Sensitivity
 from dpbn.privacy.noise import check_scale
@@ -60,11 +60,7 @@ def _check_loss(m: Measurement, sensitivity: Sensitivity) -> None:
 
 def _check_joint(measurements: Sequence[Measurement]) -> None:
     """Tables said to have joint noise must have equal totals: noise drawn apart would cost more, and shows."""
-    groups: dict[str, list[Measurement]] = {}
-    for m in measurements:
-        if m.together is not None:
-            groups.setdefault(m.together.group, []).append(m)
-    for found in groups.values():
+    for found in joint_groups(measurements):
         folded = blocks.fold([m.values for m in found], [m.names for m in found])
         blocks.check_totals(folded)
         joint.check_joint([table.shape[1] for table in folded], found[0].scale, len(folded[0]))

@@ -121,14 +121,16 @@ def _node(node: str, box: Box, mark: Mark) -> str:
     return "".join([*lines, "</g>"])
 
 
-def bar_svg(value: float, low: float | None = None, high: float | None = None, width: int = 110) -> str:
-    """A probability as a bar, with a whisker from `low` to `high` if given."""
+def bar_svg(value: float, whisker: Sequence[float] = ()) -> str:
+    """A probability as a bar, with a whisker from a low to a high end if given."""
+    width = 110
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="12" role="img" aria-label="{value:.3f}">',
         f'<rect x="0" y="2" width="{width}" height="8" fill="#e3e8ee"/>',
         f'<rect x="0" y="2" width="{max(0.0, min(1.0, value)) * width:.1f}" height="8" fill="{ACCENT}"/>',
     ]
-    if low is not None and high is not None:
+    if whisker:
+        low, high = whisker
         parts.append(f'<path d="M{low * width:.1f} 6H{high * width:.1f}" stroke="{INK}" stroke-width="1.5"/>')
     return "".join([*parts, "</svg>"])
 
@@ -174,11 +176,9 @@ def answer_html(answer: Answer, bars: tuple[NDArray[np.float64], NDArray[np.floa
     for cell in cells:
         labels = [escaped(states[i]) for states, i in zip(answer.states, cell, strict=True)]
         value = float(answer.values[cell])
-        ends = (float(bars[0][cell]), float(bars[1][cell])) if bars else (None, None)
-        shown = (
-            [f"{probability(ends[0])} – {probability(ends[1])}"] if ends[0] is not None and ends[1] is not None else []
-        )
-        rows.append((*labels, probability(value), *shown, bar_svg(value, *ends)))
+        ends = [float(end[cell]) for end in bars] if bars else []
+        shown = [" – ".join(map(probability, ends))] if bars else []
+        rows.append((*labels, probability(value), *shown, bar_svg(value, ends)))
     given = ", ".join(f"{name} = {value}" for name, value in answer.evidence.items())
     title = f"P({', '.join(answer.variables)}{' | ' + given if given else ''})"
     more = f"<p>and {left} combinations that are less probable</p>" if left else ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dpbn.errors import StructureError, did_you_mean
 
 
-def _text(subject: str, value: Any) -> str:
+def _check_text(subject: str, value: Any) -> None:
     if not isinstance(value, str) or not value:
         raise StructureError(f"{subject} must be a non-empty string, got {value!r}")
     if not value.isascii():
@@ -20,7 +20,11 @@ def _text(subject: str, value: Any) -> str:
             value.encode("utf-8")
         except UnicodeEncodeError:  # half a surrogate pair: no file could hold it
             raise StructureError(f"{subject} must be valid Unicode, got {value!r}") from None
-    return value
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that stand more than once."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 def ordered(values: Any) -> bool:
@@ -56,7 +60,7 @@ class Variable:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        _text("a variable's name", self.name)
+        _check_text("a variable's name", self.name)
         if not ordered(self.states):
             kind = type(self.states).__name__
             raise StructureError(f"states of {self.name!r} must be a sequence of labels, got {kind}")
@@ -64,12 +68,11 @@ class Variable:
         if not self.states:
             raise StructureError(f"variable {self.name!r} must have at least one state, got none")
         for state in self.states:
-            _text(f"a state of {self.name!r}", state)
-        if len(set(self.states)) != len(self.states):
-            repeated = sorted(state for state, times in Counter(self.states).items() if times > 1)
-            raise StructureError(f"states of {self.name!r} must be distinct, got {repeated} twice")
+            _check_text(f"a state of {self.name!r}", state)
+        if twice := repeated(self.states):
+            raise StructureError(f"states of {self.name!r} must be distinct, got {twice} twice")
         if self.column is not None:
-            _text(f"the column of {self.name!r}", self.column)
+            _check_text(f"the column of {self.name!r}", self.column)
         if self.catch_all is not None and self.catch_all not in self.states:
             raise StructureError(f"catch_all of {self.name!r} must be one of its states, got {self.catch_all!r}")
         if self.cut_points is not None:
@@ -146,9 +149,7 @@ class Schema:
             if not isinstance(variable, Variable):
                 raise StructureError(f"a schema must hold Variables, got {type(variable).__name__}")
         positions = {variable.name: i for i, variable in enumerate(variables)}
-        if len(positions) != len(variables):
-            times = Counter(variable.name for variable in variables)
-            twice = sorted(name for name, count in times.items() if count > 1)
+        if twice := repeated(variable.name for variable in variables):
             raise StructureError(f"variable names must be distinct, got {twice} twice")
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "_positions", positions)

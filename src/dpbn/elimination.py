@@ -188,9 +188,22 @@ def cheapest_elimination(
     return min((eliminate(adjacency, sizes, h, keep=keep) for h in HEURISTICS), key=lambda e: (e.cells, e.largest))
 
 
-def treewidth_bounds(adjacency: Sequence[int]) -> tuple[int, int]:
-    """A lower bound (contraction degeneracy) and an upper bound (min-fill) of the treewidth."""
-    upper = eliminate(adjacency, [2] * len(adjacency), "min-fill").width
+def treewidth_bounds(adjacency: Sequence[int], *, effort: int) -> tuple[int, int]:
+    """A lower and an upper bound of the treewidth; equal where `effort` search states settle it."""
+    lower, upper = _least_width(adjacency), eliminate(adjacency, [2] * len(adjacency), "min-fill").width
+    remaining = [effort]
+    while lower < upper:
+        narrower = _reaches(adjacency, upper - 1, remaining)
+        if narrower is None:
+            return lower, upper
+        if not narrower:
+            break
+        upper -= 1
+    return upper, upper
+
+
+def _least_width(adjacency: Sequence[int]) -> int:
+    """A lower bound of the treewidth: the contraction degeneracy."""
     graph = dict(enumerate(adjacency))
     lower = 0
     while len(graph) > 1:
@@ -206,29 +219,14 @@ def treewidth_bounds(adjacency: Sequence[int]) -> tuple[int, int]:
             if other != into:
                 graph[other] |= 1 << into
                 graph[into] |= 1 << other
-    return lower, upper
+    return lower
 
 
-def exact_treewidth(adjacency: Sequence[int], *, effort: int = 50_000) -> int | None:
-    """The treewidth, or None when `effort` search states do not settle it."""
-    lower, upper = treewidth_bounds(adjacency)
-    remaining = [effort]
-    while lower < upper:
-        answer = _narrower_than(adjacency, upper, remaining)
-        if answer is None:
-            return None
-        if answer < 0:
-            return upper
-        upper = answer
-    return upper
-
-
-def _narrower_than(adjacency: Sequence[int], width: int, remaining: list[int]) -> int | None:
-    """A width below `width` that some order reaches, -1 if there is none, None when the effort is spent.
+def _reaches(adjacency: Sequence[int], goal: int, remaining: list[int]) -> bool | None:
+    """Whether some order has a width of `goal` at most; None when the effort is spent.
 
     Depth-first over eliminated sets; what is left after a set does not depend on its order, so sets are remembered.
     """
-    goal = width - 1
     seen: set[int] = set()
 
     def search(graph: dict[int, int], alive: int) -> bool | None:
@@ -259,8 +257,7 @@ def _narrower_than(adjacency: Sequence[int], width: int, remaining: list[int]) -
         seen.add(alive)
         return False
 
-    found = search(dict(enumerate(adjacency)), (1 << len(adjacency)) - 1)
-    return None if found is None else goal if found else -1
+    return search(dict(enumerate(adjacency)), (1 << len(adjacency)) - 1)
 
 
 def _fill_of(graph: dict[int, int], vertex: int) -> int:

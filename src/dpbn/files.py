@@ -6,10 +6,12 @@ import json
 import os
 import secrets
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpbn.errors import FormatError, InputError
+from dpbn.errors import FormatError, InputError, StructureError
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> Path:
@@ -119,6 +121,17 @@ def parse_json(text: str, requirement: str, *, source: str = "") -> Any:
         raise
     except ValueError as error:  # an integer of thousands of digits
         raise refusal(f", with ordinary numbers, got: {error}") from None
+
+
+@contextmanager
+def located(source: str | Path) -> Iterator[None]:
+    """Complaints about what a file holds, with the name of the file; a cycle, say, has no line or column."""
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(error.reason, source=str(source), line=error.line, column=error.column) from None
+    except StructureError as error:
+        raise FormatError(str(error), source=str(source)) from None
 
 
 def read_text(path: str | Path) -> str:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
-from dpbn.domain import ordered
-from dpbn.elimination import exact_treewidth, graph_of_scopes, treewidth_bounds
+from dpbn.domain import ordered, repeated
+from dpbn.elimination import graph_of_scopes, treewidth_bounds
 from dpbn.errors import StructureError, did_you_mean
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+class Relatives(Protocol[Node]):
+    """The parents or the children of every node: by name in a mapping, by number in a list."""
+
+    def __getitem__(self, node: Node, /) -> Iterable[Node]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +47,7 @@ class Dag:
             raise StructureError(f"parents must be a mapping of node to parents, got {type(self.parents).__name__}")
         nodes = tuple(self.nodes)
         known = set(nodes)
-        if len(known) != len(nodes):
-            twice = sorted(node for node, times in Counter(nodes).items() if times > 1)
+        if twice := repeated(nodes):
             raise StructureError(f"nodes must be distinct, got {twice} twice")
         stray = sorted(set(self.parents) - known)
         if stray:
@@ -121,24 +128,47 @@ def out_degrees(dag: Dag) -> dict[str, int]:
     return {node: len(dag.children(node)) for node in dag.nodes}
 
 
-def ancestors(dag: Dag, nodes: Iterable[str]) -> frozenset[str]:
-    """`nodes` and everything above them."""
-    seen, stack = set(nodes), list(nodes)
+def ancestors(parents: Relatives[Node], nodes: Iterable[Node]) -> set[Node]:
+    """`nodes` and everything above them: whose CPTs matter to a joint probability of `nodes`."""
+    seen = set(nodes)
+    stack = list(seen)
     while stack:
-        for parent in dag.parents[stack.pop()]:
+        for parent in parents[stack.pop()]:
             if parent not in seen:
                 seen.add(parent)
                 stack.append(parent)
-    return frozenset(seen)
+    return seen
+
+
+def requisite(
+    parents: Relatives[Node],
+    children: Relatives[Node],
+    targets: Iterable[Node],
+    hard: Collection[Node],
+    soft: Collection[Node],
+) -> set[Node]:
+    """The nodes whose CPTs matter to P(targets | findings), by a Bayes ball (Shachter 1998).
+
+    `top` holds the nodes that passed the ball to their parents: their CPTs matter. `bottom` holds those that
+    passed it to their children. A soft finding is an observed child of its node, so it bounces the ball back up.
+    """
+    top: set[Node] = set()
+    bottom: set[Node] = set()
+    schedule = [(target, True) for target in targets]
+    while schedule:
+        node, from_child = schedule.pop()
+        up = node not in hard if from_child else node in hard or node in soft
+        if up and node not in top:
+            top.add(node)
+            schedule.extend((parent, True) for parent in parents[node])
+        if node not in hard and node not in bottom:
+            bottom.add(node)
+            schedule.extend((child, False) for child in children[node])
+    return top
 
 
 def treewidth(dag: Dag, *, effort: int = 50_000) -> tuple[int, int]:
     """Bounds (low, high) of the treewidth of the moral graph; equal where `effort` search states settle it."""
-    masks = _moral_masks(dag)
-    exact = exact_treewidth(masks, effort=effort)
-    return treewidth_bounds(masks) if exact is None else (exact, exact)
-
-
-def _moral_masks(dag: Dag) -> list[int]:
     position = {node: i for i, node in enumerate(dag.nodes)}
-    return graph_of_scopes(len(dag.nodes), [[position[name] for name in family.names] for family in dag.families])
+    scopes = [[position[name] for name in family.names] for family in dag.families]
+    return treewidth_bounds(graph_of_scopes(len(dag.nodes), scopes), effort=effort)

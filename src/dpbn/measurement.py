@@ -262,17 +262,24 @@ def _ladder_losses(measurements: Sequence[Measurement]) -> list[float]:
     return [max(m.loss for m in found) for found in ladders.values()]
 
 
+def joint_groups(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
+    """The tables whose noise was drawn together, group by group."""
+    groups: dict[str, list[Measurement]] = {}
+    for m in measurements:
+        if m.together is not None:
+            groups.setdefault(m.together.group, []).append(m)
+    return list(groups.values())
+
+
 def _joint_losses(measurements: Sequence[Measurement]) -> list[float]:
     """What each group with joint noise costs, once: refused unless it is whole and its tables agree."""
-    groups: dict[str, list[Measurement]] = {}
     for m in measurements:
         if (m.mechanism == "joint") != (m.together is not None) or (m.together and (m.sampling or m.ladder)):
             raise PrivacyError("joint noise must come with its group, without sampling or gradual release, got others")
-        if m.together is not None:
-            groups.setdefault(m.together.group, []).append(m)
-    for found in groups.values():
+    groups = joint_groups(measurements)
+    for found in groups:
         first = found[0]
         whole = first.together is not None and sorted(m.names for m in found) == sorted(first.together.tables)
         if not whole or any((m.together, m.scale) != (first.together, first.scale) for m in found):
             raise PrivacyError("groups of tables with joint noise must hold each of them once at one scale, got others")
-    return [max(m.loss for m in found) for found in groups.values()]
+    return [max(m.loss for m in found) for found in groups]

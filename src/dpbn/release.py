@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
-from dpbn.errors import DpbnError, FormatError, InputError, StructureError
-from dpbn.files import parse_json, read_text, write_atomically
+from dpbn.errors import DpbnError, FormatError, InputError
+from dpbn.files import located, parse_json, read_text, write_atomically
 from dpbn.formats import load_network, project_json
 from dpbn.measurement import MECHANISMS, Measurement, Sampling, Together
 from dpbn.network import BayesianNetwork, Structure
@@ -251,7 +251,7 @@ def _rate(value: Any) -> Fraction:
     parts = _text(value).split("/")
     if len(parts) > 2 or not all(part.isascii() and part.isdigit() and len(part) < 40 for part in parts):
         raise FormatError(f"a sampling rate must be a fraction like '1/10', got {value[:80]!r}")
-    rate = Fraction(int(parts[0]), int(parts[-1]) if len(parts) == 2 else 1)
+    rate = Fraction(value)
     if not 0 < rate <= 1:
         raise FormatError(f"a sampling rate must be in (0, 1], got {value!r}")
     return rate
@@ -300,12 +300,8 @@ def load_release(path: str | Path) -> Release:
         text = read_text(path)
     except FormatError:
         raise FormatError(requirement, source=str(path)) from None
-    try:
+    with located(path):
         return from_dict(parse_json(text, requirement))
-    except StructureError as error:
-        raise FormatError(str(error), source=str(path)) from None
-    except FormatError as error:
-        raise FormatError(error.reason, source=str(path), line=error.line, column=error.column) from None
 
 
 def load_model(source: str | Path) -> Release | BayesianNetwork:

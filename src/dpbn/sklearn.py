@@ -27,7 +27,7 @@ from dpbn.graph import Dag
 from dpbn.inference import Inference
 from dpbn.learning import learn
 from dpbn.matching import PLAIN, Matching, is_number
-from dpbn.network import BayesianNetwork, Structure
+from dpbn.network import Structure
 from dpbn.privacy.noise import InsecureNoise
 
 try:
@@ -183,8 +183,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         return Structure(schema, Dag(schema.names, dict.fromkeys(names, (TARGET,)))), TARGET, classes
 
     def _declared(self) -> tuple[Structure, str]:
-        structure = self.structure
-        structure = structure.structure if isinstance(structure, BayesianNetwork) else load_structure(structure)
+        structure = load_structure(self.structure)
         if self.target is None:
             raise InputError("target must name the node to predict, got None")
         structure.schema.position(self.target)

@@ -65,12 +65,12 @@ def points(release: Release) -> tuple[Point, ...]:
     guarantee = release.guarantee
     who = "person" if guarantee.unit else "record"
     several = f"{guarantee.max_contributions} record{'s' if guarantee.max_contributions > 1 else ''}"
-    bound = (
+    named = (
         f", as named by the column “{guarantee.unit}”; at most {several} of each were used" if guarantee.unit else ""
     )
     alike = "was added or taken out" if guarantee.neighbors == "add-remove" else "was replaced by any other"
     return (
-        Point("unit", "Who is protected?", f"Every single {who}{bound}." if release.private else "Nobody."),
+        Point("unit", "Who is protected?", f"Every single {who}{named}." if release.private else "Nobody."),
         Point("neighbours", "Against which change?", f"Two tables count as neighbours if one {who} {alike}."),
         Point("epsilon", "How strong is it (ε)?", _strength(release, who)),
         Point("delta", "Can it fail (δ)?", _failure(release)),

@@ -138,6 +138,7 @@ def test_nothing_is_spent_for_a_mistake(run, patients):
         ["query", "asia", "lung", "-g", "smoke"],
         ["query", "asia", "lung", "-g", "smoke=yes", "-g", "smoke=no"],
         ["query", "asia", "lung", "--soft", "smoke=0.3"],
+        ["query", "asia", "lung", "--soft", f'smoke={{"yes": {"[" * 9999}{"]" * 9999}}}'],
         ["query", "asia", "lung", "--interval", "90"],
         ["sample", "asia", "-n", "-3", "-o", "r.csv"],
         ["inspect"],
@@ -295,6 +296,12 @@ def test_variables_of_a_workload_are_a_list(run, patients, tmp_path):
     wrong.refused("sequence of names", "'lung'")
 
 
+@pytest.mark.parametrize("value", ["[" * 9999 + "]" * 9999, "1" * 5000])
+def test_options_that_json_cannot_hold_are_text(run, patients, value):
+    wrong = run("learn", patients, "asia", "-e", 1, "-o", "r.json", "-y", "--option", f"stage_one={value}")
+    wrong.refused("stage_one must be in 0.05..0.95")
+
+
 def test_soft_evidence_names_a_state_once(run):
     wrong = run("query", "asia", "lung", "--soft", 'smoke={"yes": 1, "yes": 0, "no": 1}')
     assert wrong.code == 2 and "--soft smoke" in wrong.err
@@ -313,7 +320,9 @@ def test_a_page_beside_that_of_another_release_is_told(run, patients, release):
     assert "warning" not in run("report", release).err
     assert "warning" not in run("report", release).err
     run("learn", patients, "asia", "-e", 2, "-o", "other.json", "-y")
-    assert run("report", "other.json").err.count("privacy.json and MODEL_CARD.md of another release") == 1  # not twice
+    told = run("report", "other.json").err
+    assert "warning: privacy.json and MODEL_CARD.md of another release replaced" in told
+    assert told.count("warning") == 1
 
 
 def test_what_is_not_private_is_not_called_public(run, patients):

@@ -166,15 +166,12 @@ def test_json_is_read_strictly(tmp_path, load, text, words):
         load(tmp_path / "x.json")
 
 
-def test_a_structure_without_probabilities_is_told_in_plain_words(tmp_path):
-    text = "network n {} variable a { type discrete [2] { x, y }; } probability ( a ) { }"
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [("", "CPT of 'a' must hold probabilities, got none"), ("table 0.5, 0.6;", r"must sum to 1, got 1\.1$")],
+)
+def test_a_table_without_parents_is_told_of_in_plain_words(tmp_path, table, words):
+    text = f"network n {{}} variable a {{ type discrete [2] {{ x, y }}; }} probability ( a ) {{ {table} }}"
     (tmp_path / "s.bif").write_text(text)
-    with pytest.raises(FormatError, match="CPT of 'a' must hold probabilities, got none"):
-        dpbn.load_network(tmp_path / "s.bif")
-
-
-def test_a_table_without_parents_has_no_row_to_name(tmp_path):
-    text = "network n {} variable a { type discrete [2] { x, y }; } probability ( a ) { table 0.5, 0.6; }"
-    (tmp_path / "s.bif").write_text(text)
-    with pytest.raises(FormatError, match=r"must sum to 1, got 1\.1$"):
+    with pytest.raises(FormatError, match=words):
         dpbn.load_network(tmp_path / "s.bif")

@@ -176,7 +176,7 @@ def test_what_a_table_knows_of_nodes_far_apart_reaches_the_cpts_between(monkeypa
         return np.abs(margin - exact[3] / 10_000).mean()
 
     with_step = error()
-    monkeypatch.setattr(estimate_module, "_agreed", lambda *_: {})
+    monkeypatch.setattr(estimate_module, "agreed", lambda *_: {})
     assert with_step < 0.6 * error()
 
 

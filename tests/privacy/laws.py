@@ -31,7 +31,7 @@ def discrete_gaussian(scale: float, half: int) -> Array:
 
 def summed_laplace(scale: float, draws: int, half: int) -> Array:
     """Probabilities of the sum of several discrete Laplace draws, the tails folded into the ends."""
-    reach = int(40 * scale * draws) + half
+    reach = int(40 * scale) + half  # what a draw beyond adds is lost in the last digit
     single = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
     weight = single / single.sum()
     for _ in range(draws - 1):

@@ -55,7 +55,7 @@ def test_levels_and_the_step_between_them_have_the_exact_laws(noise, fine, coars
 
 @pytest.mark.parametrize("factor", [1.1, 0.9, 0.0])
 def test_a_broken_q_is_rejected(factor, monkeypatch):
-    noise, fine, coarse = SecureNoise(), 3.0, 4.0
+    noise, fine, coarse = InsecureNoise(1), 3.0, 4.0
     broken = Fraction(exact_q(fine, coarse) * factor)
     monkeypatch.setattr(gradual, "unchanged", lambda size, *_: noise.keep(size, broken))
     coarser = gradual.coarsen(noise.laplace(np.zeros(250_000, dtype=np.int64), fine), fine, coarse, noise)

@@ -96,8 +96,9 @@ def test_companions_of_another_release_are_not_replaced_in_silence(release, tmp_
     other = replace(release, library="another")
     with pytest.warns(UserWarning, match="^privacy.json and MODEL_CARD.md of another release replaced"):
         write_report(other, tmp_path / "two.html", intervals=False)
-    (tmp_path / "privacy.json").write_text("[")
-    write_report(release, tmp_path / "one.html", intervals=False)
+    (tmp_path / "privacy.json").unlink()
+    with pytest.warns(UserWarning, match="^MODEL_CARD.md of another release replaced"):
+        write_report(release, tmp_path / "one.html", intervals=False)
 
 
 def test_numbers_are_those_of_the_release(release, tmp_path):

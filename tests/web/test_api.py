@@ -49,6 +49,17 @@ def test_posteriors_are_the_librarys(client: TestClient, asia: dpbn.Release) -> 
         assert found["posteriors"][node] == pytest.approx(list(values))
 
 
+def test_likelihoods_beyond_every_float_are_answered(client: TestClient) -> None:
+    """Their product leaves the range of floats: P(evidence) is then told by its logarithm."""
+    question = {"soft": {"smoke": [1e300, 2e300], "asia": [1e300, 1e300]}}
+    for kind, schema in (("posteriors", "Posteriors"), ("probability", "Probability")):
+        answer = client.post(f"/api/{kind}", json=question)
+        assert answer.status_code == 200
+        _valid(client, schema, answer.json())
+        assert answer.json()["probability"] is None
+        assert 600 * math.log(10) < answer.json()["log_probability"] < 600 * math.log(10) + 1
+
+
 def test_other_questions_are_the_librarys(client: TestClient, asia: dpbn.Release) -> None:
     ask, evidence = Inference(asia), {"dysp": "yes"}
     mpe = client.post("/api/mpe", json={"evidence": evidence}).json()

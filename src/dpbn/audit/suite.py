@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
-from typing import Any
 
 from dpbn.audit.blackbox import Verdict, audit, audit_profile, discrete_gaussian_profile, summed_profile
 from dpbn.audit.broken import broken_learn, broken_subjects
@@ -231,14 +229,3 @@ def lines(
 def _numbered(size: tuple[int, int, int], index: int) -> Line:
     """A line in a process of its own, which makes the same tasks again: closures do not travel."""
     return tasks(*size)[index].line(index)
-
-
-def report(runs: int = FULL, **options: Any) -> bool:
-    """Print the table line by line; True if every line came out as it must."""
-    print(HEADER, flush=True)
-    passed, start = True, time.monotonic()
-    for line in lines(runs, **options):
-        print(line.row, flush=True)
-        passed &= line.passed
-    print(f"\n{'All as it must be' if passed else 'FAILED'}; {time.monotonic() - start:.0f} s.")
-    return passed

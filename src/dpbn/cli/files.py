@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +26,7 @@ from dpbn.cli.shared import (
 
 if TYPE_CHECKING:
     from dpbn.domain import Variable
-    from dpbn.network import Structure
+    from dpbn.network import BayesianNetwork, Structure
     from dpbn.release import Release
 
 
@@ -102,6 +103,7 @@ def inspect(
     dpbn inspect asia --node dysp
     dpbn inspect --schema-from alarm.bif -o alarm.schema.toml
     """
+    from dpbn.formats import load_structure
     from dpbn.release import Release
 
     if schema_from and (source or node):
@@ -116,10 +118,10 @@ def inspect(
         _show_node(source, node, as_json)
     else:
         model = _open(source)
-        _show(model.structure, model if isinstance(model, Release) else None, repr(model), as_json)
+        _show(load_structure(model), model if isinstance(model, Release) else None, repr(model), as_json)
 
 
-def _open(source: str) -> Any:
+def _open(source: str) -> Release | BayesianNetwork | Structure:
     """A release or a network; a file without probabilities is worth a look too."""
     from dpbn.errors import FormatError
     from dpbn.formats import load_structure
@@ -128,24 +130,11 @@ def _open(source: str) -> Any:
     try:
         return open_model(source)
     except FormatError as error:
-        try:
+        with suppress(FormatError):
             structure = load_structure(source)
-        except FormatError:
-            structure = None
-        if structure is None:
-            raise
-        click.echo(f"warning: the structure only: {visible(str(error))}", err=True)
-    return _Bare(structure)
-
-
-class _Bare:
-    """A structure without probabilities, shown like a network."""
-
-    def __init__(self, structure: Structure):
-        self.structure = structure
-
-    def __repr__(self) -> str:
-        return repr(self.structure)
+            click.echo(f"warning: the structure only: {visible(str(error))}", err=True)
+            return structure
+        raise
 
 
 def _show(structure: Structure, release: Release | None, title: str, as_json: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -168,7 +167,7 @@ def _own_options(items: tuple[str, ...]) -> dict[str, Any]:
 
 def _likely_size(structure: Structure) -> int:
     """Bytes of a release file, on the safe side: 40 to 95 per cell were seen, and a few thousand for all else."""
-    cells = sum(math.prod(structure.shape(node)) for node in structure.nodes)
+    cells = sum(structure.cells(node) for node in structure.nodes)
     return min(10_000 + 100 * cells, 1 << 26)
 
 
@@ -203,16 +202,11 @@ def _with_schema(
     public: Structure, path: str, unit: str | None, contributions: int | None
 ) -> tuple[Structure, str | None, int | None]:
     """The structure with the schema file's columns and cut points; options given on the line win."""
-    from dpbn.errors import FormatError
-    from dpbn.files import read_text
+    from dpbn.files import located, read_text
     from dpbn.formats.schema_file import read_schema
 
-    try:
+    with located(path):
         found, schema_unit, schema_contributions = read_schema(read_text(path), public)
-    except FormatError as error:
-        if error.source:
-            raise
-        raise FormatError(error.reason, source=path, line=error.line, column=error.column) from None
     return found, unit or schema_unit, schema_contributions if contributions is None else contributions
 
 

@@ -28,8 +28,7 @@ def report(release: str, output: str | None, title: str | None, no_interval: boo
     opened = load_release(release)
     warn_if_not_private(opened)
     path = Path(output) if output else Path(release).with_suffix(".html")
-    check_output(str(path), release, overwrite=True)
-    for name in COMPANIONS:
+    for name in (path.name, *COMPANIONS):
         check_output(str(path.with_name(name)), release, overwrite=True)
     with working("writing the report" if no_interval else "computing error bars"):
         page, privacy, card = write_report(

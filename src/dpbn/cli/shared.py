@@ -204,31 +204,31 @@ def _read(option: str, item: str, network: BayesianNetwork) -> tuple[str, str]:
 
 
 def _likelihoods(node: str, text: str) -> dict[str, float]:
+    from dpbn.errors import FormatError
+    from dpbn.files import parse_json
+
     try:
-        found = json.loads(text, object_pairs_hook=_once)
-    except ValueError:
+        found = parse_json(text, "")
+    except FormatError:
         found = None
     if not isinstance(found, dict) or not all(isinstance(v, (int, float)) for v in found.values()):
-        raise click.UsageError(f'--soft {node} must be JSON like {{"STATE": 0.8, "OTHER": 0.1}}, got {text!r}')
+        raise click.UsageError(f'--soft {node} must be JSON like {{"STATE": 0.8, "OTHER": 0.1}}, got {text!r:.200}')
     return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError("a state must be given once")
-    return dict(pairs)
 
 
 def parse_options(items: Iterable[str]) -> dict[str, Any]:
     """("stage_one=0.2",) -> {"stage_one": 0.2}: JSON values, anything else is text."""
+    from dpbn.errors import FormatError
+    from dpbn.files import parse_json
+
     options: dict[str, Any] = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name.isidentifier() or name in options:
             raise click.UsageError(f"--option must be NAME=VALUE, each name once, got {item!r}")
         try:
-            options[name] = json.loads(value)
-        except json.JSONDecodeError:
+            options[name] = parse_json(value, "")
+        except FormatError:
             options[name] = value
     return options
 

@@ -11,8 +11,7 @@ from dpbn.evaluate.paper_figures import ASIA_ORDER
 from dpbn.evaluate.questions import derived_seed
 from dpbn.formats import load_network
 from dpbn.learners.registry import learner_of
-from dpbn.sampling import sample_codes
-from dpbn.uncertainty.simulate import SimulatedSource
+from dpbn.uncertainty.simulate import simulated
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,15 @@ class BudgetOrder:
         return tuple(self.shares)
 
 
-def asia_budget_order(reading: str, *, runs: int, rows: int, epsilon: float = 1.0, seed: int = 0) -> BudgetOrder:
-    """Mean shares over `runs` of Algorithm 1 on Asia, with this reading of Eq. 6."""
+def asia_budget_order(reading: str, *, runs: int, rows: int, seed: int = 0) -> BudgetOrder:
+    """Mean shares over `runs` of Algorithm 1 on Asia at epsilon 1, with this reading of Eq. 6."""
     network = load_network("asia")
     learner = learner_of("icml2020", {"sensitivity": reading}, 0.0, None)
     totals = dict.fromkeys(network.nodes, 0.0)
     for run in range(runs):
         place = (seed, "asia", rows, run)
-        source = SimulatedSource(network.structure.schema, sample_codes(network, rows, derived_seed("data", *place)))
-        curator = experiment_curator(source, epsilon, derived_seed("noise", *place, "order", reading))
+        source = simulated(network, rows, derived_seed("data", *place))
+        curator = experiment_curator(source, 1.0, derived_seed("noise", *place, "order", reading))
         learned = learner(network.structure, curator, prior={}, public_cpts={})
         for node, share in learned.details["stage_two"].items():
             totals[node] += share / runs

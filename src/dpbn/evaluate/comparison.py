@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from dpbn.evaluate.experiments import Grid, run
 from dpbn.evaluate.methods import METHODS
 from dpbn.evaluate.pages import Block, Figure, Heading, Points, Table, Text, write_pages
 from dpbn.evaluate.plots import LABELS, cost_plot, curves, saving_plot
-from dpbn.evaluate.results import Row, summary
+from dpbn.evaluate.results import Row, summary, with_error
 from dpbn.evaluate.saving import Saving, savings
 from dpbn.evaluate.scaling import Cost, cost_curves
 from dpbn.files import write_atomically
@@ -178,7 +177,7 @@ def _network_blocks(at: pandas.DataFrame, found: Sequence[Saving], network: str,
         (
             METHODS[entry["method"]].title,
             METHODS[entry["method"]].guarantee,
-            *(_figure(entry[m], entry[f"{m}_se"]) for m in COMPARED),
+            *(with_error(entry[m], entry[f"{m}_se"]) for m in COMPARED),
             by.get(entry["method"], "–"),
             f"{entry['seconds']:.2g}",
             str(entry["runs"]),
@@ -198,12 +197,6 @@ def _network_blocks(at: pandas.DataFrame, found: Sequence[Saving], network: str,
         *([Points(refused)] if refused else []),
         Figure(plot, f"{network}: budget saving at ε = 1 (bars: 90 % bootstrap interval)"),
     ]
-
-
-def _figure(value: float, error: float) -> str:
-    if math.isnan(value):
-        return "–"
-    return f"{value:.4f}" + ("" if math.isnan(error) else f" ± {error:.4f}")
 
 
 def _cost_table(costs: Sequence[Cost]) -> Table:

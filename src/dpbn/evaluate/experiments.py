@@ -30,6 +30,7 @@ from dpbn.sampling import sample_codes
 from dpbn.uncertainty.simulate import SimulatedSource
 
 REFERENCES = ("true", "exact")
+SAMPLE = ("network", "rows", "run", "queries", "against", "seed")  # what the rows of one task share
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -122,12 +123,8 @@ def _tasks(missing: Iterable[Row]) -> list[Task]:
     """One task per sample of data."""
     groups: dict[tuple[Any, ...], list[tuple[str, float]]] = {}
     for row in missing:
-        shared = (row["network"], row["rows"], row["run"], row["queries"], row["against"], row["seed"])
-        groups.setdefault(shared, []).append((row["method"], row["epsilon"]))
-    return [
-        Task(network, rows, run, queries, against, seed, tuple(pairs))
-        for (network, rows, run, queries, against, seed), pairs in groups.items()
-    ]
+        groups.setdefault(tuple(row[name] for name in SAMPLE), []).append((row["method"], row["epsilon"]))
+    return [Task(**dict(zip(SAMPLE, shared, strict=True)), wanted=tuple(pairs)) for shared, pairs in groups.items()]
 
 
 def _perform(tasks: Sequence[Task], processes: int) -> Iterator[list[Row]]:
@@ -173,7 +170,7 @@ def perform(task: Task) -> list[Row]:
         target = BayesianNetwork(truth.structure, learn_exact(truth.structure, source, prior={}, public_cpts={}).cpts)
     reference = Reference(target, draw_questions(truth.structure, task.queries, question_seed, codes))
     shared = {
-        **{name: getattr(task, name) for name in ("network", "rows", "run", "queries", "against", "seed")},
+        **{name: getattr(task, name) for name in SAMPLE},
         "data_seed": data_seed,
         "question_seed": question_seed,
     }

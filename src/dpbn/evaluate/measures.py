@@ -66,7 +66,7 @@ class Reference:
             for node in network.nodes
         }
         self.answers = _answered(questions.queries, lambda query: _answer(ask, query))
-        self.assignments = _answered(questions.maps, lambda query: dict(_assignment(ask, query)))
+        self.assignments = _answered(questions.maps, lambda query: _assignment(ask, query))
 
     def measure(self, learned: BayesianNetwork) -> dict[str, float]:
         """Every measure of the table above."""
@@ -116,13 +116,13 @@ def _answered(queries: Sequence[Query], answer: Callable[[Query], Answer]) -> li
     return found
 
 
-def _assignment(ask: Inference, query: Query) -> Mapping[str, Any]:
-    return ask.map(list(query.variables), dict(query.evidence))[0]
+def _assignment(ask: Inference, query: Query) -> dict[str, str]:
+    return ask.map(query.variables, query.evidence)[0]
 
 
-def _agrees(ask: Inference, query: Query, expected: Mapping[str, Any]) -> bool:
+def _agrees(ask: Inference, query: Query, expected: dict[str, str]) -> bool:
     try:
-        return dict(_assignment(ask, query)) == expected
+        return _assignment(ask, query) == expected
     except ImpossibleEvidenceError:
         return False
 

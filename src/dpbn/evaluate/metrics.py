@@ -78,6 +78,5 @@ def joint_kl(
 
 
 def query_error(truth: Inference, learned: Inference, question: Query) -> float:
-    variables, evidence = list(question.variables), dict(question.evidence)
-    difference = truth.query(variables, evidence).values - learned.query(variables, evidence).values
-    return float(np.abs(difference).sum())
+    true, found = (ask.query(question.variables, question.evidence).values for ask in (truth, learned))
+    return float(np.abs(true - found).sum())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from dpbn.evaluate.claims import Claim, claims
 from dpbn.evaluate.experiments import Grid, run
 from dpbn.evaluate.pages import Block, Figure, Heading, Points, Table, Text, write_pages
 from dpbn.evaluate.plots import curves
-from dpbn.evaluate.results import Row, summary
+from dpbn.evaluate.results import Row, summary, with_error
 from dpbn.evaluate.saving import Saving, savings
 from dpbn.formats import load_network
 
@@ -165,8 +164,7 @@ def _cell(table: pandas.DataFrame, network: str, epsilon: float, method: str, me
     mine = table[(table["network"] == network) & (table["epsilon"] == epsilon) & (table["method"] == method)]
     if not len(mine):
         return "–"
-    value, error = float(mine[measure].iloc[0]), float(mine[f"{measure}_se"].iloc[0])
-    return f"{value:.{digits}f}" + ("" if math.isnan(error) else f" ± {error:.{digits}f}")
+    return with_error(mine[measure].iloc[0], mine[f"{measure}_se"].iloc[0], digits)
 
 
 def _panel_tables(table: pandas.DataFrame, networks: Sequence[str]) -> list[Block]:

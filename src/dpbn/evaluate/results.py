@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,13 @@ def summary(rows: Iterable[Row]) -> pandas.DataFrame:
     done = (table["refusal"] == "").groupby([table[name] for name in by], sort=False).sum().rename("runs")
     reason = groups["refusal"].agg("max").rename("refusal")
     return pandas.concat([means, errors, done, reason], axis=1).reset_index()
+
+
+def with_error(value: float, error: float, digits: int = 4) -> str:
+    """A mean and its standard error in so many digits, as far as they are numbers."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:.{digits}f}" + ("" if math.isnan(error) else f" ± {error:.{digits}f}")
 
 
 def standard_error(values: Any) -> float:

@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dpbn.domain import Schema
-from dpbn.errors import FormatError, InputError, StructureError, did_you_mean
-from dpbn.files import check_replaceable
+from dpbn.errors import FormatError, InputError, did_you_mean
+from dpbn.files import check_replaceable, located
 from dpbn.formats import bif, files, model_string, net, project_json, xmlbif
 from dpbn.network import BayesianNetwork, Structure
 
@@ -37,10 +37,8 @@ NOT_PRIVATE = (
 def load_network(source: str | Path) -> BayesianNetwork:
     """A bundled network by name, or a file by its extension, which may be followed by .gz."""
     reader, text = _opened(source)
-    try:
+    with located(source):
         network: BayesianNetwork = reader.read(text)
-    except (FormatError, StructureError) as error:
-        raise _located(error, source) from None
     return network
 
 
@@ -62,10 +60,8 @@ def load_structure(
     if schema is not None:
         raise InputError("a schema must be given with a model string only, got a file or name that has its own")
     reader, text = _opened(source)
-    try:
+    with located(source):
         structure: Structure = reader.read_structure(text)
-    except (FormatError, StructureError) as error:
-        raise _located(error, source) from None
     return structure
 
 
@@ -84,10 +80,8 @@ def write_network(network: BayesianNetwork | Release, path: str | Path) -> None:
     if not isinstance(network, BayesianNetwork):
         raise InputError(f"a network to write must be a BayesianNetwork or a release, got {type(network).__name__}")
     check_replaceable(target)
-    try:
+    with located(path):
         files.write_text(target, writer.write(network, note, **plain))
-    except FormatError as error:
-        raise _located(error, path) from None
 
 
 def _opened(source: str | Path) -> tuple[ModuleType, str]:
@@ -125,9 +119,3 @@ def _by_extension(path: Path) -> ModuleType:
             f"a network file's extension must be one of {known}, or one of them and .gz, got {path.name!r}"
         )
     return BY_EXTENSION[suffix]
-
-
-def _located(error: FormatError | StructureError, source: str | Path) -> FormatError:
-    if not isinstance(error, FormatError):  # a cycle, say, which has no one place
-        return FormatError(str(error), source=str(source))
-    return FormatError(error.reason, source=str(source), line=error.line, column=error.column)

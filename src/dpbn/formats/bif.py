@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Variable
-from dpbn.errors import FormatError, StructureError, did_you_mean
+from dpbn.errors import FormatError, did_you_mean
 from dpbn.formats.scanner import LABEL, NUMBERS, SPACE, STRING, Scanner, bare_or_quoted, labels, numbers, unquoted
 from dpbn.formats.tables import assembled, checked_rows, from_rows
 from dpbn.network import BayesianNetwork, Structure, check_cells
@@ -137,10 +137,8 @@ def _variable(scanner: Scanner) -> Variable:
             scanner.fail(f"variable {name!r} must have the {size} states it declares, got {len(states)}", position)
     if states is None:
         scanner.fail(f"variable {name!r} must have a 'type', got none", position)
-    try:
+    with scanner.at(position):
         return Variable(name, states)
-    except StructureError as error:
-        raise scanner.error(str(error), position) from None
 
 
 def _probability(scanner: Scanner) -> _Block:
@@ -199,10 +197,8 @@ def _cpt(scanner: Scanner, structure: Structure, block: _Block) -> NDArray[np.fl
         table = np.moveaxis(np.array(values).reshape(shape[-1:] + shape[:-1]), 0, -1)
     else:
         table = _table_from_rows(scanner, structure, block)
-    try:
+    with scanner.at(block.position):
         return checked_rows(structure, node, table)
-    except FormatError as error:
-        raise scanner.error(error.reason, block.position) from None
 
 
 def _table_from_rows(scanner: Scanner, structure: Structure, block: _Block) -> NDArray[np.float64]:
@@ -228,10 +224,8 @@ def _table_from_rows(scanner: Scanner, structure: Structure, block: _Block) -> N
         flat += values
     if block.default and len(block.default[0]) != size:
         scanner.fail(f"default of {node!r} must have {size} numbers, got {len(block.default[0])}", block.default[1])
-    try:
+    with scanner.at(block.position):
         return from_rows(structure, node, rows, flat, block.default[0] if block.default else None)
-    except FormatError as error:
-        raise scanner.error(error.reason, block.position) from None
 
 
 def _explain_label(

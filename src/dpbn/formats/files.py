@@ -67,15 +67,6 @@ def _decompressed(path: Path) -> bytes:
     return b"".join(chunks)
 
 
-def encoded(text: str) -> bytes:
-    """`text` as UTF-8, or a FormatError if it holds half a surrogate pair."""
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise FormatError(f"text must be valid Unicode, got {text[error.start]!r}") from None
-
-
 def write_text(path: Path, text: str) -> None:
     """Write `text` as UTF-8, compressed if the path ends in .gz; whole or not at all."""
-    data = encoded(text)
-    write_atomically(path, gzip.compress(data, mtime=0) if path.suffix.lower() == ".gz" else data)
+    write_atomically(path, gzip.compress(text.encode(), mtime=0) if path.suffix.lower() == ".gz" else text)

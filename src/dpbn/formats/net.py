@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 
 from dpbn.domain import Variable
-from dpbn.errors import FormatError, StructureError, did_you_mean
+from dpbn.errors import FormatError, did_you_mean
 from dpbn.formats.scanner import LABEL, SPACE, STRING, Scanner, labels, quoted, unquoted
 from dpbn.formats.tables import assembled, from_table, numbers_of
 from dpbn.network import BayesianNetwork, Structure, check_cells
@@ -64,10 +64,8 @@ def read(text: str) -> BayesianNetwork:
         if block is None or block.data is None:
             raise FormatError(f"every node must have a potential with 'data', got none for {node!r}")
         values = _numbers(scanner, block)
-        try:
+        with scanner.at(block.position):
             cpts[node] = from_table(structure, node, values)
-        except FormatError as error:
-            raise scanner.error(error.reason, block.position) from None
         _check_parentheses(scanner, structure, block)
     return BayesianNetwork(structure, cpts)
 
@@ -135,10 +133,8 @@ def _node(scanner: Scanner) -> tuple[str, Variable]:
             name = unquoted(given[1])
     if states is None:
         scanner.fail(f"node {identifier!r} must have 'states', got none", position)
-    try:
+    with scanner.at(position):
         return identifier, Variable(name, states)
-    except StructureError as error:
-        raise scanner.error(str(error), position) from None
 
 
 def _potential(scanner: Scanner) -> _Block:
@@ -165,10 +161,8 @@ def _numbers(scanner: Scanner, block: _Block) -> list[float]:
         scanner.position = block.data_position + good.end()
         scanner.fail_here("a number, '(', ')' or ';'")
     words = data.translate(_PARENTHESES_TO_SPACES).split()
-    try:
+    with scanner.at(block.data_position):
         return numbers_of(words, f"data of {block.child!r}")
-    except FormatError as error:
-        raise scanner.error(error.reason, block.data_position) from None
 
 
 def _check_parentheses(scanner: Scanner, structure: Structure, block: _Block) -> None:

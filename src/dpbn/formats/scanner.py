@@ -6,9 +6,11 @@ Patterns use possessive quantifiers only, so no input makes them backtrack: read
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
-from dpbn.errors import FormatError
+from dpbn.errors import FormatError, StructureError
 
 SPACE = r"\s*+"
 STRING = r'"[^"\\]*+(?:\\(?s:.)[^"\\]*+)*+"'
@@ -55,14 +57,21 @@ class Scanner:
         self.fail(f"expected {wanted}, got {rest!r}" if rest else f"expected {wanted}, got the end of the file")
 
     def fail(self, message: str, position: int | None = None) -> NoReturn:
-        raise self.error(message, position)
-
-    def error(self, message: str, position: int | None = None) -> FormatError:
-        """The error to raise at `position` (by default here), with its line and column."""
+        """Stop at `position` (by default here), with its line and column."""
         place = self.position if position is None else position
         end = "\n" if "\n" in self.text else "\r"
         line = self.text.count(end, 0, place) + 1
-        return FormatError(message, line=line, column=place - self.text.rfind(end, 0, place))
+        raise FormatError(message, line=line, column=place - self.text.rfind(end, 0, place)) from None
+
+    @contextmanager
+    def at(self, position: int) -> Iterator[None]:
+        """Complaints that have no place of their own are about what stands at `position`."""
+        try:
+            yield
+        except FormatError as error:
+            self.fail(error.reason, position)
+        except StructureError as error:
+            self.fail(str(error), position)
 
 
 def labels(text: str) -> tuple[str, ...]:

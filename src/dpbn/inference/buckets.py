@@ -27,7 +27,7 @@ class Bucket:
 class Buckets:
     """Eliminate variables one by one, keeping each product; axes of a product are `rest`, then the variable."""
 
-    __slots__ = ("_constants", "buckets", "cells", "largest", "sizes")
+    __slots__ = ("_constants", "buckets", "sizes")
 
     def __init__(self, inputs: Sequence[Scope], order: Sequence[int], sizes: Sequence[int]):
         self.sizes = sizes
@@ -39,9 +39,6 @@ class Buckets:
             self.buckets.append(Bucket(variable, rest, used, tuple(live.pop(slot) for slot in used)))
             live[len(inputs) + len(self.buckets) - 1] = rest
         self._constants = tuple(live)  # every variable is gone: scalars are left
-        made = [math.prod(sizes[v] for v in (*b.rest, b.variable)) for b in self.buckets]
-        self.largest = max(made, default=1)
-        self.cells = sum(made)
 
     def sweep(self, tables: Sequence[Array], combine: Combine) -> tuple[list[Array], float]:
         """Every bucket's product, scaled, and the log of the value of the whole (-inf if it is zero).

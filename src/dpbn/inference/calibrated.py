@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -91,9 +91,6 @@ class CalibratedTree:
         except FloatingPointError:
             self._calibrate()
             self._whole = False  # some cells are lost: no scaling brings them back
-        self._shadows: Shadows | None = None
-        self._conditionals: Conditionals | None = None
-        self._relations: Relations | None = None
         self._place = lru_cache(PLACES_KEPT)(self._find_place)
 
     def _calibrate(self) -> None:
@@ -111,23 +108,17 @@ class CalibratedTree:
         self.tables = tables
         self.separators = [np.where(table > 0, table, 1.0) for table in separators]  # safe to divide by
 
-    @property
+    @cached_property
     def shadows(self) -> Shadows:
-        if self._shadows is None:
-            self._shadows = Shadows(self.model, self.tree, self.tables, self.separators, self.up, self.down, self.nodes)
-        return self._shadows
+        return Shadows(self.model, self.tree, self.tables, self.separators, self.up, self.down, self.nodes)
 
-    @property
+    @cached_property
     def conditionals(self) -> Conditionals:
-        if self._conditionals is None:
-            self._conditionals = Conditionals(self.tree, self.tables, self.nodes, self.shadows)
-        return self._conditionals
+        return Conditionals(self.tree, self.tables, self.nodes, self.shadows)
 
-    @property
+    @cached_property
     def relations(self) -> Relations:
-        if self._relations is None:
-            self._relations = Relations(self.model)
-        return self._relations
+        return Relations(self.model)
 
     def collect(self, findings: Findings, toward: int | None = None) -> Update | None:
         """Messages between findings (and on to clique `toward`); scaled only where the plain pass nears underflow.
@@ -159,9 +150,7 @@ class CalibratedTree:
                 spine.append(clique)
                 clique = parents[clique]
         on_spine = set(spine)
-        pending = [
-            -i for i in changed if i not in on_spine
-        ]  # numbers grow downward: the largest is never above another
+        pending = [-i for i in changed if i not in on_spine]  # numbers grow downward: the largest is above no other
         heapq.heapify(pending)
         while pending and (spine or len(pending) > 1):
             i = -heapq.heappop(pending)
@@ -267,7 +256,7 @@ class CalibratedTree:
     def work(self, targets: Scope, findings: Findings) -> int:
         """Cells touched by a query, with each clique visited counted as the cells it could have touched."""
         tree = self.tree
-        clique = tree.home[targets[0]] if len(targets) == 1 else tree.holding(sum(1 << v for v in targets))
+        clique, _, _ = self._place(targets)
         if clique is None:
             return 1 << 62
         visited = {clique}

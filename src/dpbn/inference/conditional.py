@@ -143,9 +143,7 @@ class Conditionals:
 
     def _columns(self, edge: Edge, variable: int) -> Array:
         """P(variable | separator), for a variable that lives behind the edge."""
-        where = self.shadows.slices[variable]
-        start = edge.column(where.start)
-        return self._matrix(edge)[:, start : start + where.stop - where.start]
+        return self._matrix(edge)[:, edge.local(self.shadows.slices[variable])]
 
     @staticmethod
     def _matrix(edge: Edge) -> Array:

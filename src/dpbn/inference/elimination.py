@@ -8,10 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from dpbn.errors import ImpossibleEvidenceError
+from dpbn.graph import ancestors, requisite
 from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.evidence import Findings
 from dpbn.inference.model import Model, remaining
-from dpbn.inference.plan import Plan, plan_elimination, relevant_nodes, requisite_nodes
+from dpbn.inference.plan import Plan, plan_elimination
 
 PLANS_KEPT = 512
 
@@ -32,9 +33,9 @@ class EliminationEngine:
     def _make_plan(self, targets: Scope, hard: frozenset[int], soft: frozenset[int], kind: str) -> Plan:
         model = self.model
         if kind == "conditional":
-            relevant = sorted(requisite_nodes(model.parents, model.children, targets, hard, soft))
+            relevant = sorted(requisite(model.parents, model.children, targets, hard, soft))
         elif kind == "joint":
-            relevant = sorted(relevant_nodes(model.parents, {*targets, *hard, *soft}))
+            relevant = sorted(ancestors(model.parents, {*targets, *hard, *soft}))
         else:
             relevant = list(range(len(model.scopes)))
         scopes = [remaining(model.scopes[node], hard) for node in relevant]
@@ -84,8 +85,9 @@ class EliminationEngine:
         """What to remember the possibility of these findings by; None if they are certainly possible."""
         model = self.model
         if all(likelihood.all() for likelihood in findings.soft.values()):
-            observed = {*findings.hard, *findings.soft}
-            if not findings.hard or not model.zeros or model.zeros.isdisjoint(relevant_nodes(model.parents, observed)):
+            observed = {*findings.hard, *findings.soft} if findings.hard and model.zeros else set()
+            above = ancestors(model.parents, observed)
+            if model.zeros.isdisjoint(above):
                 return None
         return tuple(sorted(findings.hard.items())), tuple((v, s.tobytes()) for v, s in sorted(findings.soft.items()))
 

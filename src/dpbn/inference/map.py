@@ -9,12 +9,13 @@ from functools import lru_cache
 import numpy as np
 
 from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.graph import ancestors
 from dpbn.inference.buckets import Buckets
 from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
 from dpbn.inference.model import Model, remaining
-from dpbn.inference.plan import check_size, relevant_nodes
+from dpbn.inference.plan import check_size
 from dpbn.inference.program import TINY, Program
 
 LOG_TINY = math.log(TINY)
@@ -62,7 +63,7 @@ class MaximumEngine:
         self, targets: Scope, hard: frozenset[int], soft: frozenset[int]
     ) -> tuple[list[int], list[int], list[tuple[Program, list[int]]] | None, Buckets]:
         model = self.model
-        relevant = sorted(relevant_nodes(model.parents, {*targets, *hard, *soft}))
+        relevant = sorted(ancestors(model.parents, {*targets, *hard, *soft}))
         soft_here = sorted(soft)
         scopes = [remaining(model.scopes[node], hard) for node in relevant] + [(v,) for v in soft_here]
         parts = None

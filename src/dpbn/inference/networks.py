@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import ImpossibleEvidenceError, StructureError
+from dpbn.graph import ancestors
 from dpbn.inference.contraction import BATCH, Array, Scope
 from dpbn.inference.evidence import Evidence, Findings
 from dpbn.inference.model import Model, listed, remaining
-from dpbn.inference.plan import CELL_LIMIT, Plan, plan_elimination, relevant_nodes
+from dpbn.inference.plan import CELL_LIMIT, Plan, plan_elimination
 from dpbn.inference.program import Program
 from dpbn.network import Structure
 
@@ -107,7 +108,7 @@ class BatchInference:
         if kind == "all":
             relevant = list(range(len(model.sizes)))
         else:
-            relevant = sorted(relevant_nodes(model.parents, {*targets, *hard, *soft}))
+            relevant = sorted(ancestors(model.parents, {*targets, *hard, *soft}))
         plain = [remaining(model.scopes[node], hard) for node in relevant]
         plan = plan_elimination(
             [*plain, *((v,) for v in sorted(soft))], model.sizes, targets, limit=self.limit, relevant=relevant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dpbn.elimination import cheapest_elimination, graph_of_scopes
@@ -57,45 +57,6 @@ def check_size(cells: int, limit: int, subject: str) -> None:
         )
 
 
-def relevant_nodes(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> set[int]:
-    """The nodes whose CPTs matter to a joint probability of `nodes`: their ancestors (barren nodes are left out)."""
-    seen = set(nodes)
-    stack = list(seen)
-    while stack:
-        for parent in parents[stack.pop()]:
-            if parent not in seen:
-                seen.add(parent)
-                stack.append(parent)
-    return seen
-
-
-def requisite_nodes(
-    parents: Sequence[Sequence[int]],
-    children: Sequence[Sequence[int]],
-    targets: Iterable[int],
-    hard: frozenset[int],
-    soft: frozenset[int],
-) -> set[int]:
-    """The nodes whose CPTs matter to P(targets | findings), by a Bayes ball (Shachter 1998).
-
-    `top` holds the nodes that passed the ball to their parents: their CPTs matter. `bottom` holds those that
-    passed it to their children. A soft finding is an observed child of its node, so it bounces the ball back up.
-    """
-    top: set[int] = set()
-    bottom: set[int] = set()
-    schedule = [(target, True) for target in targets]
-    while schedule:
-        node, from_child = schedule.pop()
-        up = node not in hard if from_child else node in hard or node in soft
-        if up and node not in top:
-            top.add(node)
-            schedule.extend((parent, True) for parent in parents[node])
-        if node not in hard and node not in bottom:
-            bottom.add(node)
-            schedule.extend((child, False) for child in children[node])
-    return top
-
-
 def plan_elimination(
     scopes: Sequence[Scope],
     sizes: Sequence[int],
@@ -114,10 +75,9 @@ def plan_elimination(
     check_size(elimination.largest, limit, subject)
     program = Program(scopes, elimination.order, output, sizes)
     check_size(program.largest, limit, subject)
-    width = max((clique.bit_count() - 1 for clique in elimination.cliques), default=0)
     return Plan(
         "elimination",
-        max(width, len(output) - 1),
+        max(elimination.width, len(output) - 1),
         max(program.cells, 1),
         max(program.largest, 1),
         len(relevant),

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import ImpossibleEvidenceError
+from dpbn.graph import requisite
 from dpbn.inference.columns import MISSING
 from dpbn.inference.contraction import BATCH, Array, Scope
 from dpbn.inference.model import Model
-from dpbn.inference.plan import check_size, plan_elimination, requisite_nodes
+from dpbn.inference.plan import check_size, plan_elimination
 from dpbn.inference.program import Program
 
 CHUNK_CELLS = 400_000  # cells of the largest factor over a chunk of rows: stays in cache
@@ -101,7 +102,7 @@ class Predictor:
 
     def _matter(self, target: int, observed: frozenset[int]) -> frozenset[int]:
         """The observed columns that the answer depends on."""
-        nodes = requisite_nodes(self.model.parents, self.model.children, (target,), observed, frozenset())
+        nodes = requisite(self.model.parents, self.model.children, (target,), observed, frozenset())
         return frozenset(v for node in nodes for v in self.model.scopes[node]) & observed
 
     def _kernel(self, target: int, everywhere: frozenset[int], somewhere: frozenset[int]) -> Kernel:
@@ -109,7 +110,7 @@ class Predictor:
         if key in self._kernels:
             return self._kernels[key]
         model = self.model
-        nodes = sorted(requisite_nodes(model.parents, model.children, (target,), everywhere, somewhere))
+        nodes = sorted(requisite(model.parents, model.children, (target,), everywhere, somewhere))
         mentioned = {v for node in nodes for v in model.scopes[node]}
         indexed, masked = sorted(mentioned & everywhere), sorted(mentioned & somewhere)
         scopes: list[Scope] = []

@@ -6,7 +6,8 @@ its value by every cell of every input, without a division (zeros need no specia
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +68,7 @@ class Program:
         def combine(slots: set[int], last: bool) -> None:
             """Multiply the slots pairwise, smallest first, and sum what no other slot mentions."""
             while slots:
-                ordered = sorted(slots, key=lambda s: (self._size(s), s))
+                ordered = sorted(slots, key=lambda s: (self._size(self.scopes[s]), s))
                 if len(ordered) == 1:
                     (slot,) = ordered
                     keep = self._needed([slot], holders, kept)
@@ -76,7 +77,7 @@ class Program:
                     return
                 a, b = ordered[:2]
                 if not last and len(ordered) > 2:
-                    b = min(ordered[1:], key=lambda s: (self._union_size(a, s), s))
+                    b = min(ordered[1:], key=lambda s: (self._size({*self.scopes[a], *self.scopes[s]}), s))
                 keep = self._needed([a, b], holders, kept)
                 slots -= {a, b}
                 slots.add(replace([a, b], Contraction(self.scopes[a], self.scopes[b], keep, self.sizes)))
@@ -85,17 +86,8 @@ class Program:
             combine(set(holders.get(variable, ())), last=False)
         combine(set(live), last=True)
 
-    def _size(self, slot: int) -> int:
-        cells = 1
-        for variable in self.scopes[slot]:
-            cells *= self.sizes[variable]
-        return cells
-
-    def _union_size(self, a: int, b: int) -> int:
-        cells = 1
-        for variable in {*self.scopes[a], *self.scopes[b]}:
-            cells *= self.sizes[variable]
-        return cells
+    def _size(self, variables: Iterable[int]) -> int:
+        return math.prod(map(self.sizes.__getitem__, variables))
 
     def _needed(self, slots: Sequence[int], holders: dict[int, set[int]], kept: set[int]) -> set[int]:
         mine = set(slots)

@@ -122,11 +122,16 @@ def _thread_free(rows: int, inner: int, columns: int) -> tuple[int, ...]:
 
     The pieces are memory-bound, so threads gain little, and on a busy machine waiting for each other costs a lot.
     """
-    allowed = (MATRIX_WORK if min(rows, columns) > 1 else VECTOR_WORK) // (inner * columns)
+    piece = largest_piece(rows, (MATRIX_WORK if min(rows, columns) > 1 else VECTOR_WORK) // (inner * columns))
+    return (inner,) if rows == 1 else (rows, inner) if piece == rows else (rows // piece, piece, inner)
+
+
+def largest_piece(rows: int, allowed: int) -> int:
+    """The largest number of rows, `allowed` at most, into which they can be cut evenly."""
     piece = max(1, min(rows, allowed))
     while rows % piece:
         piece -= 1
-    return (inner,) if rows == 1 else (rows, inner) if piece == rows else (rows // piece, piece, inner)
+    return piece
 
 
 def _zeros_and_ones(shape: Sequence[int], kept: Sequence[bool]) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,7 +68,6 @@ class Inference:
         self._cheaper: dict[object, bool] = {}
         self._predictor = Predictor(self._model, self.limit)
         self._sampler = Sampler(self._model, self.limit)
-        self._error_bars: ErrorBars | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what another process gets, compiles again."""
@@ -102,16 +101,14 @@ class Inference:
     def _noisy(self) -> bool:
         return bool(getattr(self.source, "measurements", ()))
 
-    @property
+    @cached_property
     def error_bars(self) -> ErrorBars:
         """Plausible networks around the release, drawn at the first question about error."""
-        if self._error_bars is None:
-            if not self._noisy:
-                raise QueryError("error bars must be asked of a release made with noise, got a network or an exact one")
-            from dpbn.uncertainty.error_bars import ErrorBars
+        if not self._noisy:
+            raise QueryError("error bars must be asked of a release made with noise, got a network or an exact one")
+        from dpbn.uncertainty.error_bars import ErrorBars
 
-            self._error_bars = ErrorBars(self.source)
-        return self._error_bars
+        return ErrorBars(self.source)
 
     def _interval(
         self, names: tuple[str, ...], values: Array, evidence: Evidence | None, level: float, part: str = "total"

@@ -18,7 +18,7 @@ from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.evidence import Findings
 from dpbn.inference.junction_tree import JunctionTree
 from dpbn.inference.model import Model, root_ancestors
-from dpbn.inference.projection import VECTOR_WORK, Projection
+from dpbn.inference.projection import VECTOR_WORK, Projection, largest_piece
 
 Index = NDArray[np.int64]
 Way = tuple[Scope, int]  # a separator and its cells
@@ -250,7 +250,5 @@ def _pairs(rows: Index, columns: Index, weights: Array, height: int, width: int)
 
 def piece_rows(rows: int, columns: int) -> tuple[int, ...]:
     """Rows of a matrix cut into pieces whose product with a vector stays on one thread."""
-    piece = max(1, min(rows, VECTOR_WORK // max(columns, 1)))
-    while rows % piece:
-        piece -= 1
+    piece = largest_piece(rows, VECTOR_WORK // max(columns, 1))
     return (rows,) if piece == rows else (rows // piece, piece)

@@ -134,7 +134,8 @@ def estimate_batch(
         families, cpts = _refined(reading, margins, families, cpts, repetitions)
     rows = _rows(reading, families, cpts)
     if cheap:
-        cpts |= _agreed(reading, margins, noisy, rows, cpts, repetitions)
+        variances, said = [some.variance for some in noise], {node: reading.said(node) for node in rows}
+        cpts |= agreed(margins, noisy, variances, rows, cpts, said, start.total, repetitions)
     cpts |= _borrowed(reading, {node: replace(row, probabilities=cpts[node]) for node, row in rows.items()})
     return {node: cpts[node][:repetitions] for node in structure.nodes}
 
@@ -157,8 +158,7 @@ class _Reading:
 
     def said(self, node: str) -> Array:
         """Pseudo-counts of every row by the custodian."""
-        shape = self.structure.schema.shape(self.structure.family(node).names)
-        return np.asarray(np.broadcast_to(self.prior.get(node, 0.0), shape).sum(axis=-1))
+        return np.asarray(np.broadcast_to(self.prior.get(node, 0.0), self.structure.shape(node)).sum(axis=-1))
 
     def smoothed(self, node: str, family: Array, expected: Sequence[Array]) -> Array:
         """Normalised, with pseudo-counts; `expected` holds what is expected in the tables."""
@@ -188,20 +188,6 @@ def _refined(
         families = {node: reading.family(counts, node) for node in families}
         cpts = cpts | {node: reading.smoothed(node, family, expected) for node, family in families.items()}
     return families, cpts
-
-
-def _agreed(
-    reading: _Reading,
-    margins: ModelMargins,
-    noisy: Sequence[Array],
-    rows: Mapping[str, Rows],
-    cpts: Mapping[str, Array],
-    measured: int,
-) -> dict[str, Array]:
-    """CPTs one step towards what all tables together say."""
-    variances = [noise.variance for noise in reading.noise]
-    said = {node: reading.said(node) for node in rows}
-    return agreed(margins, noisy, variances, rows, cpts, said, reading.start.total, measured)
 
 
 def _rows(reading: _Reading, families: Mapping[str, Array], cpts: Mapping[str, Array]) -> dict[str, Rows]:

@@ -33,7 +33,8 @@ def influences(structure: Structure, workload: Workload, around: Mapping[str, Ar
     For `plan_tables` and `plan_groups`. On made-up networks, or on the one with the CPTs `around`.
     """
     names = {name for query in workload for name in query.names}
-    relevant = [node for node in structure.nodes if node in ancestors(structure.dag, sorted(names))]
+    above = ancestors(structure.dag.parents, names)
+    relevant = [node for node in structure.nodes if node in above]
     scores = _simulated(structure, workload, relevant, around)
     # a family's cells have deviations in proportion to cells^(-1/2) of the table they are summed from
     weights = {node: scores.get(node, 0.0) / math.sqrt(structure.cells(node)) for node in structure.nodes}

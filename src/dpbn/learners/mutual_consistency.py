@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Key = TypeVar("Key")
 
 
 def intersection_closure(sets: list[frozenset[str]]) -> list[frozenset[str]]:
@@ -25,8 +26,8 @@ def intersection_closure(sets: list[frozenset[str]]) -> list[frozenset[str]]:
 
 
 def make_consistent(
-    tables: Mapping[str, tuple[tuple[str, ...], Array]], weights: Mapping[str, float]
-) -> dict[str, Array]:
+    tables: Mapping[Key, tuple[tuple[str, ...], Array]], weights: Mapping[Key, float]
+) -> dict[Key, Array]:
     """Average the projections on every shared set A, and spread the correction evenly over cells:
     M_t += |dom A| / |dom t| * (M_A - M_t[A])."""
     values = {key: np.array(table, dtype=np.float64) for key, (_, table) in tables.items()}

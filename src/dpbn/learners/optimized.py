@@ -50,7 +50,7 @@ def learn_optimized(
     With `stage_one` (the part of the budget to look with, 0.05 to 0.95) the split depends on the data: see `stages`.
     """
     if stage_one is not None and not (isinstance(stage_one, (int, float)) and 0.05 <= stage_one <= 0.95):
-        raise InputError(f"stage_one must be in 0.05..0.95, got {stage_one!r}")
+        raise InputError(f"stage_one must be in 0.05..0.95, got {stage_one!r:.80}")
     if stage_one is not None and curator.budget.delta > 0:
         raise InputError(f"stage_one needs Laplace noise, so delta must be 0, got {curator.budget.delta!r}")
     if len(public_cpts) == len(structure.nodes):

@@ -44,7 +44,6 @@ class Strategy:
     """Tables to measure (names in schema order) and their shares of epsilon or of the precision, which sum to 1."""
 
     tables: tuple[Names, ...]
-    cells: tuple[int, ...]
     shares: tuple[float, ...]
 
 
@@ -59,16 +58,13 @@ def plan_tables(
 
     `weights` say how much an error in each node's CPT matters; 1 by default. `power` says what is shared.
     """
-    schema = structure.schema
     matters, families = family_weights(structure, public, weights)
     costs = table_costs(structure, merged(structure, families, power, MERGE), families)
     costs |= of_their_own(structure, costs, matters)
-    tables = sorted(in_order(schema, names) for names in costs)
+    tables = sorted(in_order(structure.schema, names) for names in costs)
     parts = [costs[frozenset(names)] ** power for names in tables]
     whole = math.fsum(parts)
-    return Strategy(
-        tuple(tables), tuple(schema.cells(names) for names in tables), tuple(part / whole for part in parts)
-    )
+    return Strategy(tuple(tables), tuple(part / whole for part in parts))
 
 
 def family_weights(

@@ -93,7 +93,7 @@ def _smallest(scale: float, enough: Callable[[float], bool]) -> float:
 def amplified(epsilon: float, rate: Fraction) -> float:
     """Loss of an epsilon-DP mechanism on a Poisson sample: ln(1 + rate (e^epsilon - 1)), rounded up."""
     rate = check_sampling(epsilon, rate)
-    return min(epsilon, _log1p_expm1(epsilon, rate, Fraction(1), 1)) if rate < 1 else epsilon
+    return min(epsilon, _log1p_expm1(epsilon, rate, 1)) if rate < 1 else epsilon
 
 
 def before_sampling(epsilon: float, rate: Fraction) -> float:
@@ -105,16 +105,15 @@ def before_sampling(epsilon: float, rate: Fraction) -> float:
     rate = check_sampling(epsilon, rate)
     if rate == 1:
         return epsilon
-    result = _log1p_expm1(epsilon, Fraction(1), rate, -1)
+    result = _log1p_expm1(epsilon, 1 / rate, -1)
     while amplified(result, rate) > epsilon:
         result = math.nextafter(result, 0.0)
     return result
 
 
-def _log1p_expm1(epsilon: float, times: Fraction, over: Fraction, side: int) -> float:
-    """ln(1 + (times/over) (e^epsilon - 1)), rounded up (side 1) or down (side -1)."""
+def _log1p_expm1(epsilon: float, ratio: Fraction, side: int) -> float:
+    """ln(1 + ratio (e^epsilon - 1)), rounded up (side 1) or down (side -1)."""
     context = PRECISE
-    ratio = times / over
     factor = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     grown = context.subtract(context.exp(Decimal(epsilon)), Decimal(1))
     value = Fraction(context.ln(context.add(Decimal(1), context.multiply(factor, grown))))

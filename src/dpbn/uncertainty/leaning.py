@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbn.graph import Dag, ancestors
+from dpbn.graph import Dag, requisite
 from dpbn.inference.evidence import Evidence
 from dpbn.support import supports
 
@@ -57,7 +57,7 @@ def weak_rows_behind(
 def leanings(ask: Inference, evidence: Evidence | None) -> dict[str, Leaning]:
     """What the posterior of every node that is not observed leans on; nodes whose posterior leans on none left out."""
     evidence, dag = dict(evidence or {}), ask.source.structure.dag
-    rows = _weak_rows(ask, frozenset(dag.nodes), evidence, LEAST)
+    rows = _weak_rows(ask, dag.nodes, evidence, LEAST)
     found = {}
     for target in dag.nodes:
         if target not in _observed(evidence):
@@ -68,29 +68,10 @@ def leanings(ask: Inference, evidence: Evidence | None) -> dict[str, Leaning]:
     return found
 
 
-def relevant(dag: Dag, targets: Sequence[str], evidence: Evidence) -> frozenset[str]:
-    """Nodes whose CPTs can matter to P(targets | evidence).
-
-    A CPT matters if one of its open variables is connected to a target in the moral graph of the ancestors of
-    targets and evidence, once what is observed is taken out (Shachter 1998).
-    """
-    above = ancestors(dag, [*targets, *evidence])
-    observed = _observed(evidence)
-    families = {node: [name for name in (node, *dag.parents[node]) if name not in observed] for node in above}
-    touching: dict[str, list[str]] = {}
-    for node, its in families.items():
-        for name in its:
-            touching.setdefault(name, []).append(node)
-    seen = {target for target in targets if target not in observed}
-    stack, found = list(seen), set()
-    while stack:
-        for node in touching[stack.pop()]:
-            if node not in found:
-                found.add(node)
-                new = [name for name in families[node] if name not in seen]
-                seen.update(new)
-                stack += new
-    return frozenset(found)
+def relevant(dag: Dag, targets: Sequence[str], evidence: Evidence) -> set[str]:
+    """Nodes whose CPTs can matter to P(targets | evidence)."""
+    children, observed = {node: dag.children(node) for node in dag.nodes}, _observed(evidence)
+    return requisite(dag.parents, children, targets, observed, evidence.keys() - observed)
 
 
 def _observed(evidence: Mapping[str, Any]) -> dict[str, str]:
@@ -98,7 +79,7 @@ def _observed(evidence: Mapping[str, Any]) -> dict[str, str]:
     return {name: state for name, state in evidence.items() if isinstance(state, str)}
 
 
-def _weak_rows(ask: Inference, nodes: frozenset[str], evidence: Mapping[str, Any], least: float) -> list[WeakRow]:
+def _weak_rows(ask: Inference, nodes: Collection[str], evidence: Mapping[str, Any], least: float) -> list[WeakRow]:
     release, observed = ask.source, _observed(evidence)
     structure = release.structure
     found: list[WeakRow] = []

@@ -118,11 +118,7 @@ def _fixed(document: bytes) -> Endpoint:
     return endpoint
 
 
-def _read_assets() -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in (files("dpbn.web") / "assets").iterdir() if file.is_file()}
-
-
-ASSETS = _read_assets()
+ASSETS = {file.name: file.read_bytes() for file in (files("dpbn.web") / "assets").iterdir() if file.is_file()}
 
 
 async def _page(request: Request) -> Response:

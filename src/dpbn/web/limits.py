@@ -39,11 +39,11 @@ class Lane:
         self._waiting = waiting
         self._held = 0
 
-    async def run(self, function: Callable[..., Result], *arguments: object) -> Result:
+    async def run(self, function: Callable[[], Result]) -> Result:
         if self._held >= self._waiting:
             raise OverloadedError
         self._held += 1
-        future = asyncio.get_running_loop().run_in_executor(self._worker, function, *arguments)
+        future = asyncio.get_running_loop().run_in_executor(self._worker, function)
         future.add_done_callback(self._release)  # also when the client has gone meanwhile
         return await asyncio.shield(future)
 

@@ -10,6 +10,11 @@ from dpbn.web.limits import Limits
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
 _DISTRIBUTION = {"type": "array", "items": _PROBABILITY, "description": "one probability per state"}
 _PAIR = {"type": "array", "items": _PROBABILITY, "minItems": 2, "maxItems": 2}
+_OF_EVIDENCE = {
+    "type": ["number", "null"],
+    "minimum": 0,
+    "description": "P(evidence); with soft evidence its mean, null beyond every float",
+}
 _POINT = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 
 
@@ -49,14 +54,14 @@ SCHEMAS: dict[str, Any] = {
     ),
     "Posteriors": _object(
         {
-            "probability": {"type": "number", "minimum": 0, "description": "P(evidence); with soft evidence its mean"},
+            "probability": _OF_EVIDENCE,
             "log_probability": {"type": "number"},
             "posteriors": {"type": "object", "additionalProperties": _DISTRIBUTION},
         }
     ),
     "Probability": _object(
         {
-            "probability": {"type": "number", "minimum": 0},
+            "probability": _OF_EVIDENCE,
             "log_probability": {"type": ["number", "null"], "description": "null if the evidence is impossible"},
         }
     ),

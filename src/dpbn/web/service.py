@@ -45,7 +45,7 @@ class Service:
             known = self._memory.recall(key)
             return known or self._memory.store(key, encode(compute(self._engines["marginals"], question)))
         engine, run = self._engines[lane], self._lanes[lane].run
-        return await self._memory.get(key, lambda: run(_encoded, compute, engine, question))
+        return await self._memory.get(key, lambda: run(lambda: encode(compute(engine, question))))
 
     async def prepare_bars(self) -> None:
         """Draw the plausible networks behind error bars, then those behind stability, before anyone asks."""
@@ -75,25 +75,15 @@ def encode(document: Any) -> bytes:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _encoded(compute: Compute, engine: Inference, question: Question) -> bytes:
-    return encode(compute(engine, question))
-
-
 def _posteriors(engine: Inference, question: Question) -> dict[str, Any]:
-    evidence = question.findings
-    posteriors = {node: probabilities(values) for node, values in engine.posteriors(evidence).items()}
-    log = engine.log_probability(evidence)
-    return {"probability": _exp(log), "log_probability": log, "posteriors": posteriors}
+    posteriors = {node: probabilities(values) for node, values in engine.posteriors(question.findings).items()}
+    return {**_probability(engine, question), "posteriors": posteriors}
 
 
 def _probability(engine: Inference, question: Question) -> dict[str, Any]:
     log = engine.log_probability(question.findings)
-    return {"probability": _exp(log), "log_probability": log if math.isfinite(log) else None}
-
-
-def _exp(log: float) -> float:
-    """JSON has no infinity: likelihoods may be so large that their mean is none but the largest float."""
-    return math.exp(min(log, LARGEST_LOG))
+    probability = math.exp(log) if log < LARGEST_LOG else None
+    return {"probability": probability, "log_probability": log if math.isfinite(log) else None}
 
 
 def _query(engine: Inference, question: Question) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -49,7 +48,7 @@ def release_view(release: Release, inference: Inference, name: str) -> dict[str,
             "shown": shown_states(len(network.states(node))),
             "parents": list(network.parents(node)),
             "prior": probabilities(prior[node]),
-            "epsilon": _finite(release.allocation.get(node)),
+            "epsilon": release.allocation.get(node),
             "public": node in release.public_nodes,
             "rows": network.cpt(node).size // len(network.states(node)),
             "weak_rows": weak.get(node),
@@ -81,7 +80,3 @@ def _box(box: Any) -> dict[str, float]:
 
 def _rounded(point: tuple[float, float]) -> list[float]:
     return [round(point[0], 2), round(point[1], 2)]
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

@@ -34,7 +34,7 @@ def measure_tables(curator: Curator, shares: Mapping[Names, float]) -> dict[Name
     """Laplace noise at shares[names] on the table over `names`, each table once."""
     scales = {names: accounting.laplace_scale(share * (1 - ROUNDING), 1) for names, share in shares.items()}
     made = curator.measure([Request(names, scale) for names, scale in scales.items()])
-    return {m.names: m.values.astype(np.float64).reshape(m.values.shape if m.names else ()) for m in made}
+    return {m.names: m.values.astype(np.float64) for m in made}
 
 
 def maximal(sets: Sequence[Names]) -> list[Names]:

@@ -11,7 +11,6 @@ lattice of 2^n cuboids, exponential in the nodes: small networks only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -75,9 +74,8 @@ def _greedy_cover(covers: NDArray[np.bool_]) -> list[int]:
 
 def learn_datacube(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
     """Measure the chosen cuboids equally, make them agree, sum out the families."""
-    cuboids: Sequence[Names] = chosen_cuboids(structure)
+    cuboids = chosen_cuboids(structure)
     noisy = measure_tables(experiment_curator(source, epsilon, seed), dict.fromkeys(cuboids, epsilon / len(cuboids)))
-    named = {str(i): (names, noisy[names]) for i, names in enumerate(cuboids)}
-    weights = {label: 1.0 / table.size for label, (_, table) in named.items()}
-    agreed = make_consistent(named, weights)
-    return cpts_from_tables(smallest_cover(structure, {named[k][0]: table for k, table in agreed.items()}))
+    weights = {names: 1.0 / table.size for names, table in noisy.items()}
+    agreed = make_consistent({names: (names, table) for names, table in noisy.items()}, weights)
+    return cpts_from_tables(smallest_cover(structure, agreed))

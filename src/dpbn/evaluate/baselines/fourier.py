@@ -13,13 +13,11 @@ positive with high probability; clipping, used here, errs less.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from dpbn.evaluate.baselines.common import Array, families
 from dpbn.evaluate.baselines.residuals import closure, subsets
-from dpbn.learners.mutual_consistency import project
+from dpbn.learners.mutual_consistency import project, spread
 from dpbn.learners.procedure1 import normalised_rows
 from dpbn.measure import CountSource
 from dpbn.measurement import Names
@@ -60,16 +58,13 @@ def learn_fourier(structure: Structure, source: CountSource, epsilon: float, see
         table = np.zeros(structure.shape(node))
         for onto in subsets(names):
             part = _apply(spectrum[onto], [bases[name].T for name in onto])
-            order = [name for name in names if name in onto]
-            part = np.transpose(part, [onto.index(name) for name in order])
-            shape = [structure.schema[name].size if name in onto else 1 for name in names]
-            table = table + part.reshape(shape) / table.size
+            table = table + spread(part, onto, names) / table.size
         cpts[node] = normalised_rows(np.maximum(table, 0.0) + FLAT_PRIOR)
     return cpts
 
 
 def _apply(table: Array, matrices: list[Array]) -> Array:
     """One matrix along each axis."""
-    for axis, matrix in zip(itertools.count(), matrices):
+    for axis, matrix in enumerate(matrices):
         table = np.moveaxis(np.tensordot(matrix, table, axes=(1, axis)), 0, axis)
     return np.asarray(table)

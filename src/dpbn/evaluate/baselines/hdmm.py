@@ -47,8 +47,8 @@ def marginal_weights(structure: Structure) -> dict[Names, float]:
     needed = np.array([sum(1.0 / schema.cells(f) for f in workload if set(s) <= set(f)) for s in candidates])
     needed = needed * np.array([residual_dimension(schema, s) for s in candidates])
     cells = np.array([schema.cells(a) for a in candidates], dtype=np.float64)
-    inside = {names: tuple(sorted(names)) for names in maximal(workload)}
-    starts = (np.ones(len(candidates)), np.array([1.0 if a in inside.values() else 0.05 for a in candidates]))
+    largest = {tuple(sorted(names)) for names in maximal(workload)}
+    starts = (np.ones(len(candidates)), np.array([1.0 if a in largest else 0.05 for a in candidates]))
     best = min((_descend(start, contains, needed, cells) for start in starts), key=lambda found: found[0])[1]
     kept = {names: float(w) for names, w in zip(candidates, best, strict=True) if w > NEGLIGIBLE / len(workload)}
     for names in workload:  # least squares needs every family inside some measured marginal

@@ -58,15 +58,13 @@ def covering_views(structure: Structure) -> tuple[Names, ...]:
 def learn_priview(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
     """Views, consistency, ripple, consistency, maximum entropy."""
     views = covering_views(structure)
-    noisy = measure_tables(experiment_curator(source, epsilon, seed), dict.fromkeys(views, epsilon / len(views)))
-    keys = [str(i) for i in range(len(views))]
-    tables = {k: (views[int(k)], noisy[views[int(k)]]) for k in keys}
-    equal = dict.fromkeys(keys, 1.0)
+    tables = measure_tables(experiment_curator(source, epsilon, seed), dict.fromkeys(views, epsilon / len(views)))
+    equal = dict.fromkeys(views, 1.0)
     for _ in range(2):
-        agreed = make_consistent(tables, equal)
-        tables = {k: (views[int(k)], ripple(agreed[k])) for k in keys}
-    agreed = make_consistent(tables, equal)
-    by_view = {views[int(k)]: np.maximum(agreed[k], 0.0) for k in keys}
+        agreed = make_consistent({view: (view, tables[view]) for view in views}, equal)
+        tables = {view: ripple(agreed[view]) for view in views}
+    agreed = make_consistent({view: (view, tables[view]) for view in views}, equal)
+    by_view = {view: np.maximum(agreed[view], 0.0) for view in views}
     wanted = families(structure)
     return cpts_from_tables({node: maximum_entropy(by_view, names, structure) for node, names in wanted.items()})
 

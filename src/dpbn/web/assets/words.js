@@ -32,6 +32,7 @@ export function percent(p) {
 }
 
 export function probabilityText(p) {
+  if (p === null) return "–"; // soft evidence beyond every float
   if (p === 0) return "0";
   if (p >= 0.9995) return p > 0.99999 ? "1" : p.toFixed(5);
   if (p >= 0.001) return p.toPrecision(3);
