@@ -146,6 +146,13 @@ def test_nothing_is_charged_for_what_cannot_be_learned(asia, ledger, options):
     assert ledger.remaining("asia").spent_epsilon == 0
 
 
+def test_a_sampling_rate_is_refused_as_it_was_given(asia):
+    """4e-7 was rounded first, and the refusal spoke of a fraction 0."""
+    network, data = asia
+    with pytest.raises(InputError, match=r"sampling_rate must be in \[2\^-20, 1\], got 4e-07"):
+        dpbn.learn(data, network, 1.0, method="icml2020", sampling_rate=4e-7)
+
+
 def test_a_dataset_without_a_cap_is_refused_before_the_table_is_looked_at(asia, ledger):
     network, _ = asia
     with pytest.raises(BudgetError, match="must be opened"):

@@ -68,6 +68,7 @@ def points(release: Release) -> tuple[Point, ...]:
     named = (
         f", as named by the column “{guarantee.unit}”; at most {several} of each were used" if guarantee.unit else ""
     )
+    failure = ", with δ·(e^(kε) − 1)/(e^ε − 1) in place of δ" if guarantee.delta else ""
     alike = "was added or taken out" if guarantee.neighbors == "add-remove" else "was replaced by any other"
     return (
         Point("unit", "Who is protected?", f"Every single {who}{named}." if release.private else "Nobody."),
@@ -93,9 +94,9 @@ def points(release: Release) -> tuple[Point, ...]:
             "limits",
             "What is not promised?",
             "Facts about the population that hold with or without any one person can be learned: that is the purpose. "
-            f"A group of k {'persons' if guarantee.unit else 'records'} is protected k times less (k·ε). Other "
-            "releases from the same table add up with this one, so keep a ledger. Timing and memory of the machine "
-            "are out of scope.",
+            f"A group of k {'persons' if guarantee.unit else 'records'} is protected k times less (k·ε){failure}. "
+            "Other releases from the same table add up with this one, so keep a ledger. Timing and memory of the "
+            "machine are out of scope.",
         ),
     )
 

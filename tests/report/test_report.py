@@ -229,6 +229,19 @@ def test_unit_and_delta_are_explained(release):
     assert "replaced by any other" in points(swapped)[1].answer
 
 
+def test_a_group_has_a_larger_delta_too(release):
+    assert "(k·ε)." in privacy_statement(release)
+    with_delta = replace(release, guarantee=replace(release.guarantee, delta=1e-6))
+    assert "(k·ε), with δ·(e^(kε) − 1)/(e^ε − 1) in place of δ." in points(with_delta)[-1].answer
+
+
+def test_intervals_of_people_with_several_records_say_what_they_assume(release):
+    assumed = "Records are taken as independent"
+    several = replace(release, guarantee=replace(release.guarantee, unit="patient", max_contributions=4))
+    assert assumed not in page(facts_of(release, "asia", "asia.json"))
+    assert assumed in page(facts_of(several, "asia", "asia.json"))
+
+
 def test_big_networks_stay_small_pages(tmp_path):
     network = dpbn.load_network("alarm")
     release = dpbn.learn(network.sample(1_000, seed=0), network, epsilon=1.0, method="uniform")

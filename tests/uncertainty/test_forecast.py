@@ -153,6 +153,11 @@ def test_tables_and_their_noise_are_those_that_learn_measures(settings):
         assert table.deviation == pytest.approx(m.variance**0.5)
 
 
+def test_a_table_shown_at_two_levels_is_one_table():
+    tables = dpbn.plan("asia", 1.0, 2_000, simulations=1, stage_one=0.3).tables
+    assert len({table.names for table in tables}) == len(tables)
+
+
 def test_more_records_of_a_person_need_as_much_more_noise():
     once, thrice = (dpbn.plan("cancer", 1.0, 100, method="uniform", simulations=1, max_contributions=k) for k in (1, 3))
     for table, wider in zip(once.tables, thrice.tables, strict=True):

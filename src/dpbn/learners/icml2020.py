@@ -31,6 +31,7 @@ from dpbn.privacy.noise import LARGEST_SCALE
 Array = NDArray[np.float64]
 SENSITIVITIES = ("printed", "contrast")
 LEAST_SHARE = 1e-6
+LARGEST_DENOMINATOR = 2**20  # coins take a fraction, with a denominator of at most this
 
 
 def learn_icml2020(
@@ -54,7 +55,7 @@ def learn_icml2020(
     second_budget = accounting.round_down(Fraction(epsilon) - Fraction(epsilon_one))
     _check_second(second_budget, stage_one, len(nodes), curator)
     # Where sampling may not be credited (docs/privacy.md) it would only lose accuracy: measure all rows instead.
-    rate = Fraction(sampling_rate).limit_denominator(2**20) if curator.amplifies else Fraction(1)
+    rate = Fraction(sampling_rate).limit_denominator(LARGEST_DENOMINATOR) if curator.amplifies else Fraction(1)
     first_shares = equal_shares(nodes, accounting.before_sampling(epsilon_one, rate))  # line 2
     first = compute_parameters(structure, curator, first_shares, prior, stage="one", rate=rate)  # lines 3-4
 
@@ -154,8 +155,8 @@ def _check_options(stage_one: float, sampling_rate: float, count_floor: float, s
             raise InputError(f"{name} must be a number, got {value!r}")
     if not 0 < stage_one < 1:
         raise InputError(f"stage_one must be a share in (0, 1), got {stage_one!r}")
-    if not 0 < sampling_rate <= 1:
-        raise InputError(f"sampling_rate must be in (0, 1], got {sampling_rate!r}")
+    if not 1 / LARGEST_DENOMINATOR <= sampling_rate <= 1:
+        raise InputError(f"sampling_rate must be in [2^-20, 1], got {sampling_rate!r}")
     if not 1e-9 <= count_floor <= 1e9:  # beyond, errors would leave the range of floats after stage I is paid for
         raise InputError(f"count_floor must be in [1e-9, 1e9], got {count_floor!r}")
     if sensitivity not in SENSITIVITIES:

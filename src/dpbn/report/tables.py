@@ -26,10 +26,12 @@ def probability_tables(facts: Facts) -> str:
             break
         parts.append(_fold(facts, node, opened=len(nodes) <= 10))
     if facts.intervals:
+        assumed = " Records are taken as independent: where those of one person are alike, they are too narrow."
+        several = assumed if facts.release.guarantee.max_contributions > 1 else ""
         parts.insert(
             0,
             f"<p>Beside each probability: its {LEVEL:.0%} interval, privacy noise and sampling error together. "
-            "Intervals are computed from the published noise laws; they cost no budget.</p>",
+            f"Intervals are computed from the published noise laws; they cost no budget.{several}</p>",
         )
     return "".join(parts)
 

@@ -22,7 +22,7 @@ from dpbn.inference.queries import answer_or_uniform
 from dpbn.learners.learned import Learned
 from dpbn.learners.registry import learner_of, takes_workload
 from dpbn.measure import Curator
-from dpbn.measurement import Measurement
+from dpbn.measurement import Measurement, finest
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
@@ -201,7 +201,7 @@ def plan(
             method=method,
             tables=tuple(
                 PlannedTable(m.names, m.values.size, m.mechanism, m.scale, math.sqrt(m.variance))
-                for m in runs[0].measurements
+                for m in finest(runs[0].measurements)
             ),
             node_errors={n: float(np.mean([run.nodes[n] for run in runs])) for n in structure.nodes},
             query_errors={q: float(np.mean([run.queries[q] for run in runs])) for q in queries},
