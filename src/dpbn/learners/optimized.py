@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpbn.errors import InputError
 from dpbn.learners.estimate import estimate
-from dpbn.learners.groups import MOST_SIGNAL, can_draw, clear_error, plan_groups
+from dpbn.learners.groups import MOST_SIGNAL, Grouping, can_draw, clear_error, plan_groups
 from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
@@ -75,7 +75,7 @@ def measure_once(
     together = can_draw(structure, REST * budget.epsilon, sensitivity.l1)
     if budget.delta > 0:
         asked = with_delta(plan_tables(structure, public, weights, power=OF_PRECISION), budget, sensitivity)
-        plan = plan_groups(structure, MOST_SIGNAL, public, weights)
+        plan = plan_groups(structure, MOST_SIGNAL, public, weights) if together else alone(structure, public, weights)
 
         def error(groups: Sequence[Sequence[Names]], shares: Sequence[float]) -> float:
             return clear_error(structure, [tuple(map(frozenset, group)) for group in groups], shares, public, weights)
@@ -83,7 +83,7 @@ def measure_once(
         # a Laplace table with the share e of epsilon has a deviation of root(2) l1 / (e epsilon)
         deviations = [math.sqrt(variance_apart(r.mechanism, r.scale, r.draws)) for r in asked]
         shares = [math.sqrt(2.0) * sensitivity.l1 / (budget.epsilon * deviation) for deviation in deviations]
-        if not together or error([[r.names] for r in asked], shares) < error(plan.groups, plan.shares):
+        if error([[r.names] for r in asked], shares) < error(plan.groups, plan.shares):
             return curator.measure(asked, stage="all")
     if together:
         return measure_groups(structure, curator, public, weights)
@@ -104,6 +104,12 @@ def measure_groups(
         scale = accounting.laplace_scale(share, l1)
         asked.append(Request(group[0], scale) if len(group) == 1 else Joint(group, scale))
     return (count, *curator.measure(asked, stage="tables"))
+
+
+def alone(structure: Structure, public: Iterable[str], weights: Mapping[str, float] | None) -> Grouping:
+    """What is asked for where noise cannot be drawn together: every table a group of its own."""
+    strategy = plan_tables(structure, public, weights)
+    return Grouping(tuple((names,) for names in strategy.tables), strategy.shares)
 
 
 def apart(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> list[Request]:
