@@ -202,6 +202,35 @@ def test_a_file_and_its_compressed_copy_are_not_both_counted(tmp_path):
         count(str(tmp_path))
 
 
+def test_a_plain_copy_is_told_to_the_custodian(tmp_path):
+    """It may be meant: two days may have the same few records. Nor is what a folder is named after in the file."""
+    for name in ("k=1/may.csv", "k=2/may.csv", "june.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x,n\nyes,2\n" if name == "june.csv" else "x,n\nyes,1\n")
+    assert count(tmp_path)[0] == [3, 0, 0, 0]
+    (tmp_path / "june - Kopie.csv").write_text("x,n\nyes,2\n")
+    with pytest.warns(UserWarning, match="1 of 4 files have the bytes of another"):
+        assert count(tmp_path)[0] == [4, 0, 0, 0]
+
+
+def test_folders_named_like_files_are_read_as_folders(tmp_path):
+    """Spark writes a table as a folder `may.csv` with parts in it."""
+    for month in ("may.csv", "june.csv"):
+        (tmp_path / month).mkdir()
+        (tmp_path / month / "part-0.csv").write_text(f"x,n\nyes,{len(month)}\n")
+    assert count(tmp_path)[0] == count(str(tmp_path / "**" / "*.csv"))[0] == [2, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: os.symlink("gone", path), lambda path: os.symlink("/dev/zero", path)]
+)
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, make):
+    (tmp_path / "may.csv").write_text("x,n\nyes,1\n")
+    make(tmp_path / "june.csv")
+    with pytest.raises(InputError, match="got a pipe, a device or a broken link"):
+        count(tmp_path)
+
+
 @pytest.mark.parametrize(
     "log",
     ["_delta_log/00000.json", ".hoodie/hoodie.properties", "metadata/v1.metadata.json", "snapshot/LATEST"],

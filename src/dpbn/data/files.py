@@ -5,10 +5,13 @@ from __future__ import annotations
 import codecs
 import csv
 import glob
+import hashlib
 import io
 import os
 import re
 import secrets
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
@@ -51,8 +54,11 @@ def _files(path: str) -> list[str]:
         files = sorted(str(file) for file in found if not _set_aside(file.relative_to(path)))
     else:
         files = [path] if Path(path).is_file() else []
+    files = [file for file in files if not Path(file).is_dir()]  # Spark's tables are folders of such names
     if not files:
         raise InputError(f"data must be an existing file, folder or glob of Parquet or CSV files, got {path!r}")
+    if not all(map(os.path.isfile, files)):  # who opened a pipe would wait for its writer
+        raise InputError(f"data must be files, got a pipe, a device or a broken link in {path!r}")
     distinct = {(stat.st_dev, stat.st_ino) for stat in map(os.stat, files)}
     if len(distinct) < len(files):  # through a link every record would count twice
         raise InputError(f"data must have every file once, got {len(files)} names of {len(distinct)} files in {path!r}")
@@ -63,7 +69,22 @@ def _files(path: str) -> list[str]:
             f"files of a Delta Lake, DuckLake, Hudi, Iceberg or Paimon table must be read by an engine that knows "
             f"which of them count, got {path!r}: pass a DuckDB or Spark table"
         )
+    if copies := len(files) - _contents(files):
+        told = f"{copies} of {len(files)} files have the bytes of another: every record of a copy counts again"
+        warnings.warn(f"{told}, in {path!r}", stacklevel=2)
     return files
+
+
+def _contents(files: Sequence[str]) -> int:
+    """How many different ones there are, with what their folders say; only files of one size are read."""
+    kinds = {file: (os.path.getsize(file), *_partitions(file).items()) for file in files}
+    alike = Counter(kinds.values())
+    return len({(kind, _digest(file) if alike[kind] > 1 else b"") for file, kind in kinds.items()})
+
+
+def _digest(file: str) -> bytes:
+    with open(file, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").digest()
 
 
 def _set_aside(file: Path, named: Sequence[str] = ()) -> bool:
