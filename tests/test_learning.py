@@ -252,6 +252,17 @@ def test_an_interrupt_between_charge_and_noise_stays_charged_and_says_so(asia, l
     assert ledger.remaining("asia").spent_epsilon == 1
 
 
+def test_an_interrupt_while_the_charge_is_named_says_that_it_stands(asia, ledger, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    network, data = asia
+    monkeypatch.setattr(ledger, "record_release", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        dpbn.learn(data, network, 1.0, ledger=ledger, dataset="asia")
+    assert "stays charged" in caught.value.__notes__[0]
+
+
 @pytest.mark.parametrize("method", ["optimized", "uniform", "icml2020", "exact"])
 @pytest.mark.parametrize("parents", [29, 330])
 def test_sizes_are_refused_before_anything_is_planned(method, parents):

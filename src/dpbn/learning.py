@@ -113,13 +113,13 @@ def learn(
             details=dict(learned.details),
             library=f"dpbn {__version__}",
         )
+        if charged and ledger is not None:
+            _name_charge(ledger, charged[0], release)
     except BaseException as error:
         if charged:
             at = f"epsilon={epsilon} for {dataset!r} (entry {charged[0]})"
             error.add_note(f"the ledger was charged {at}; it stays charged")
         raise
-    if charged and ledger is not None:
-        _name_charge(ledger, charged[0], release)
     return release
 
 
