@@ -35,6 +35,19 @@ def test_a_file_may_be_read_by_others_and_its_reader_keeps_the_old_one(tmp_path)
         assert reader.read() == "old" and path.read_text() == "new"
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_what_must_be_new_takes_nobodys_name(tmp_path, monkeypatch, links):
+    def without(*_):
+        raise PermissionError  # a disk that has none
+
+    if not links:
+        monkeypatch.setattr(os, "link", without)
+    path = files.write_atomically(tmp_path / "x.json", "first", overwrite=False)
+    with pytest.raises(InputError, match="must be a file that can be written: File exists"):
+        files.write_atomically(path, "second", overwrite=False)
+    assert path.read_text() == "first" and os.listdir(tmp_path) == ["x.json"]
+
+
 def test_a_file_is_its_owners_alone_where_new_files_are(tmp_path):
     before = os.umask(0o077)  # what is not private may be written, too
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -14,8 +15,8 @@ from typing import Any, NoReturn
 from dpbn.errors import FormatError, InputError, StructureError
 
 
-def write_atomically(path: str | Path, content: str | bytes) -> Path:
-    """Write to a temporary name beside `path`, flush to disk, then rename over it."""
+def write_atomically(path: str | Path, content: str | bytes, *, overwrite: bool = True) -> Path:
+    """Write to a temporary name beside `path`, flush to disk, then rename over it; without `overwrite`, link to it."""
     path = Path(path)
     data = content.encode() if isinstance(content, str) else content
     if not path.parent.is_dir():
@@ -30,7 +31,8 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        if overwrite or not _linked(temporary, path):
+            os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
@@ -45,6 +47,18 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
     except OSError as error:
         raise _unwritable(path, error) from None
     return path
+
+
+def _linked(temporary: Path, path: Path) -> bool:
+    """Whether the file has its name, which nobody had: a link cannot come second. Some disks have none."""
+    try:
+        os.link(temporary, path)
+    except OSError:
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        return False
+    temporary.unlink()
+    return True
 
 
 def check_replaceable(path: str | Path, *, by_release: bool = False) -> None:

@@ -86,10 +86,10 @@ class Release:
 
         return privacy_statement(self)
 
-    def save(self, path: str | Path) -> Path:
-        """Write one JSON file, whole or not at all; its name ends in .json."""
+    def save(self, path: str | Path, *, overwrite: bool = True) -> Path:
+        """Write one JSON file, whole or not at all, or not over another; its name ends in .json."""
         check_name(path)
-        return write_atomically(path, _dump(to_dict(self)) + "\n")
+        return write_atomically(path, _dump(to_dict(self)) + "\n", overwrite=overwrite)
 
     def to_pgmpy(self) -> Any:
         """The network as a pgmpy DiscreteBayesianNetwork (pgmpy must be installed)."""

@@ -66,6 +66,21 @@ def test_a_release_is_saved_elsewhere_if_its_place_went_away(run, patients, ward
     assert str(tmp_path / "temporary") in found[1]
 
 
+def test_a_release_that_another_command_saved_meanwhile_is_kept(run, patients, ward, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    learn = dpbn.learn
+
+    def slow_learn(*arguments, **options):
+        Path("r.json").write_text("paid for")
+        return learn(*arguments, **options)
+
+    monkeypatch.setattr(dpbn, "learn", slow_learn)
+    outcome = run("learn", patients, "asia", "-e", 1, "-o", "r.json", *CHARGED)
+    outcome.refused("'r.json'", "File exists")
+    assert Path("r.json").read_text() == "paid for"
+    assert dpbn.load_release(re.search(r"saved as '(.*r\.json)'", outcome.err)[1])
+
+
 def test_when_the_temporary_folder_is_no_good_either(run, patients, ward, tmp_path, monkeypatch):
     (tmp_path / "home").mkdir()
     monkeypatch.setattr("tempfile.tempdir", "/proc")
@@ -129,10 +144,10 @@ def test_an_interrupt_while_saving_keeps_the_release(run, patients, ward, tmp_pa
     save = dpbn.Release.save
     pressed = iter([KeyboardInterrupt])
 
-    def interrupted(self, path):
+    def interrupted(self, path, **options):
         for signal in pressed:
             raise signal
-        return save(self, path)
+        return save(self, path, **options)
 
     monkeypatch.setattr(dpbn.Release, "save", interrupted)
     outcome = run("learn", patients, "asia", "-e", 1, "-o", "r.json", *CHARGED)

@@ -137,7 +137,7 @@ def learn(
             **choices,
             **own,
         )
-    _save(release, output)
+    _save(release, output, overwrite)
     left = float(book.remaining(dataset).epsilon) if book and dataset else None
     if as_json:
         _print_summary(release, output, left)
@@ -171,12 +171,12 @@ def _likely_size(structure: Structure) -> int:
     return min(10_000 + 100 * cells, 1 << 26)
 
 
-def _save(release: Release, output: str) -> None:
-    """Write the release; it is paid for, so if its place has become unwritable it goes somewhere else."""
+def _save(release: Release, output: str, overwrite: bool) -> None:
+    """Write the release; it is paid for, so if its place has become unwritable or is taken it goes somewhere else."""
     from dpbn.errors import InputError
 
     try:
-        release.save(output)
+        release.save(output, overwrite=overwrite)
     except (InputError, KeyboardInterrupt) as error:
         found = _save_elsewhere(release, Path(output).name)
         saved = f"it was saved as {str(found)!r}, for you only to read" if found else "no other place would take it"
