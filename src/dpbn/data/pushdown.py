@@ -41,7 +41,7 @@ except ImportError:  # pragma: no cover - the extra is part of the test environm
 
 _NESTED = (nw.Struct, nw.List, nw.Array)  # may hold text among others; so may what has no kind
 _SAME = (nw.Unknown, nw.Duration)  # to DuckDB a month is 30 days
-_MIXED = re.compile(r"\b(UNION|VARIANT|JSON)\b", re.IGNORECASE)  # DuckDB reads a file with 1 and "1" as JSON
+_MIXED = re.compile(r"\b(UNION|VARIANT|JSONB?)\b", re.IGNORECASE)  # DuckDB reads a file with 1 and "1" as JSON
 
 
 class PushdownSource:
@@ -63,12 +63,14 @@ class PushdownSource:
         if reading.unit is not None:
             kind = schema[names[reading.unit]]
             self._spelt = "text" if kind == nw.String else "parts" if kind in (*_NESTED, *_SAME) else ""
-            if engine == "ibis" and kind in _NESTED:  # it has no bytes of them that every engine understands
-                raise DataError(f"a unit must be told by text or a whole number, got type {plain_type(kind)}")
-            if mixed := _MIXED.search(_own_kind(native, engine, reading.unit)):  # 1 and "1" would be two people
+            own = _own_kind(native, engine, reading.unit)
+            if mixed := _MIXED.search(own):  # 1 and "1" would be two people
                 raise DataError(
                     f"the unit column {reading.unit!r} must hold values of one kind, got type {mixed[0].lower()}"
                 )
+            if engine == "ibis" and (kind in (*_NESTED, nw.Duration) or own.startswith(("map", "unknown"))):
+                # it has no bytes of them that every engine understands, and to engines a month is 30 days
+                raise DataError(f"a unit must be told by text or a whole number, got type {plain_type(own)}")
             columns.append(_unit(names[reading.unit], kind).alias(_UNIT))
         self._frame = frame.select(*columns)
         self._checked = False
@@ -96,7 +98,7 @@ class PushdownSource:
         """Refuse unknown values, counted over all records in one query; what the engine refuses shows here as well."""
         if self._checked:
             return
-        if self._engine == "duckdb" and _forgets_streams():
+        if _forgets_streams(self._table.to_native(), self._engine):
             found = {self._table.select(nw.len()).collect().item() for _ in range(2)}
             if len(found) > 1:
                 raise DataError("a relation must be readable more than once, got a stream that was read up")
@@ -163,11 +165,13 @@ def _own_kind(native: Any, engine: str, column: str) -> str:
     """The type of a column as its engine writes it; Spark tells nobody apart by a type that mixes kinds."""
     if engine == "duckdb":
         return str(native.types[native.columns.index(column)])
-    return str(native.schema()[column]) if engine == "ibis" else ""
+    return str(native.schema()[column]).lstrip("!") if engine == "ibis" else ""  # a mark of what is never missing
 
 
-def _forgets_streams() -> bool:
-    """Whether this DuckDB reads a stream of Arrow batches as empty the second time, which newer ones refuse."""
+def _forgets_streams(native: Any, engine: str) -> bool:
+    """Whether a DuckDB counts that reads a stream of Arrow batches as empty the second time; newer ones refuse."""
+    if engine == "spark" or (engine == "ibis" and native.get_backend().name != "duckdb"):
+        return False
     import duckdb
 
     return int(duckdb.__version__.split(".")[0]) < 2
