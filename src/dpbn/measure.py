@@ -219,7 +219,11 @@ class Curator:
 def _joint_sizes(request: Joint, tables: Mapping[Names, Table]) -> tuple[int, ...]:
     """Cells per block of every table; refused unless all count the same records and their noise can be drawn."""
     folded = blocks.fold([tables[names] for names in request.tables], request.tables)
-    blocks.check_totals(folded)
+    try:
+        blocks.check_totals(folded)
+    except PrivacyError as error:
+        error.add_note("a table that changes while an engine counts it must be copied first")
+        raise
     sizes = tuple(table.shape[1] for table in folded)
     joint.check_joint(sizes, request.scale, len(folded[0]))
     return sizes

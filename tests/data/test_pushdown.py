@@ -206,6 +206,24 @@ def test_a_stream_that_can_be_read_once_is_refused_before_the_charge(policy, tmp
     assert ledger.remaining("once").epsilon == 2
 
 
+def test_a_table_that_changes_while_it_is_counted_is_to_be_copied():
+    from dpbn.measure import Curator
+    from dpbn.measurement import Joint
+    from dpbn.privacy.guarantee import Budget, Sensitivity
+    from dpbn.privacy.noise import SecureNoise
+
+    class Changing:
+        can_sample_rows = False
+
+        def counts(self, sets):
+            return {names: np.full((2,), place) for place, names in enumerate(sets)}
+
+    curator = Curator(Changing(), SecureNoise(), Budget(1.0), Sensitivity())
+    with pytest.raises(PrivacyError, match="unequal totals") as refused:
+        curator.measure([Joint((("x",), ("y",)), 2.0)])
+    assert refused.value.__notes__ == ["a table that changes while an engine counts it must be copied first"]
+
+
 @pytest.mark.parametrize("policy", ["error", "drop", "other"])
 def test_a_group_is_planned_without_the_other_columns_where_they_have_no_say(native, policy, monkeypatch):
     rows = {"a": ["x", "y", "odd", "x"], "b": ["y", "y", "x", "odd"], "c": ["x", "x", "x", "y"]}
