@@ -7,9 +7,9 @@ Processor seconds, so that a busy machine disturbs little.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gzip
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -117,6 +117,9 @@ def sampling() -> None:
 
 if __name__ == "__main__":
     examples = example_texts()
-    against_pgmpy({name: text for name, text in examples.items() if name in sys.argv[1:] or not sys.argv[1:]})
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", choices=[*examples, []], metavar="network")
+    names = parser.parse_args().networks or examples
+    against_pgmpy({name: examples[name] for name in names})
     per_megabyte(examples)
     sampling()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpbn
+from dpbn.crossings import Slot, _swap_neighbours, count_crossings
 from dpbn.layout import Layout, layered_layout
 
 
@@ -72,3 +73,19 @@ def test_edge_cases() -> None:
     chain = dpbn.Dag(tuple(f"n{i}" for i in range(500)), {f"n{i}": (f"n{i - 1}",) for i in range(1, 500)})
     long = layered_layout(chain)
     assert long.crossings == 0 and long.width == pytest.approx(120)
+
+
+def test_where_links_end_is_looked_up_once_per_layer() -> None:
+    rows = [[f"a{i}" for i in range(9)], [f"b{i}" for i in range(9)]]
+    asked: list[Slot] = []
+
+    class Counted(dict[Slot, list[Slot]]):
+        def __getitem__(self, slot: Slot) -> list[Slot]:
+            asked.append(slot)
+            return super().__getitem__(slot)
+
+    up = Counted({f"b{i}": [f"a{8 - i}"] for i in range(9)})
+    down = Counted({f"a{i}": [f"b{8 - i}"] for i in range(9)})
+    _swap_neighbours(rows, up, down)
+    assert len(asked) == 18
+    assert count_crossings(rows, down) < 36

@@ -52,3 +52,13 @@ def test_public_and_exact_nodes_have_none(asia):
     release = dpbn.learn(data, network, method="uniform", public_cpts={"either": network.cpt("either")})
     assert "either" not in supports(network.structure, release.measurements)
     assert supports(network.structure, dpbn.learn(data, network, method="exact").measurements) == {}
+
+
+def test_tables_of_other_families_are_not_looked_at(asia, monkeypatch):
+    network, data = asia
+    release = dpbn.learn(data, network, epsilon=1.0, method="uniform", noise=dpbn.InsecureNoise(0))
+    looked_at = []
+    monkeypatch.setattr("dpbn.support.finest", lambda found: looked_at.extend(found) or tuple(found))
+    row_support(network.structure, release.measurements, "dysp")
+    family = set(network.structure.family("dysp").names)
+    assert looked_at and all(family <= set(m.names) for m in looked_at)

@@ -53,21 +53,28 @@ def _sweep(rows: list[list[Slot]], links: Links, downward: bool) -> None:
 def _swap_neighbours(rows: list[list[Slot]], up: Links, down: Links) -> None:
     """Exchange adjacent slots while that removes crossings."""
     for layer, row in enumerate(rows):
-        above = {slot: i for i, slot in enumerate(rows[layer - 1])} if layer else {}
-        below = {slot: i for i, slot in enumerate(rows[layer + 1])} if layer + 1 < len(rows) else {}
+        sides = [_ends(row, rows[layer - 1], up)] if layer else []
+        sides += [_ends(row, rows[layer + 1], down)] if layer + 1 < len(rows) else []
         for _ in range(4):
             improved = False
             for i in range(len(row) - 1):
                 a, b = row[i], row[i + 1]
                 gain = 0
-                for links, places in ((up, above), (down, below)):
-                    first, second = [places[s] for s in links[a]], [places[s] for s in links[b]]
-                    gain += sum((p > q) - (p < q) for p in first for q in second)
+                for ends in sides:
+                    for p in ends[a]:
+                        for q in ends[b]:
+                            gain += (p > q) - (p < q)
                 if gain > 0:
                     row[i], row[i + 1] = b, a
                     improved = True
             if not improved:
                 break
+
+
+def _ends(row: Sequence[Slot], other: Sequence[Slot], links: Links) -> dict[Slot, list[int]]:
+    """Where in the layer `other` the links of each slot end."""
+    places = {slot: i for i, slot in enumerate(other)}
+    return {slot: [places[end] for end in links[slot]] for slot in row}
 
 
 def count_crossings(rows: Sequence[Sequence[Slot]], down: Links) -> int:

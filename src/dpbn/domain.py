@@ -140,6 +140,7 @@ class Schema:
 
     variables: tuple[Variable, ...]
     _positions: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+    _sizes: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
         if not ordered(self.variables):
@@ -153,6 +154,7 @@ class Schema:
             raise StructureError(f"variable names must be distinct, got {twice} twice")
         object.__setattr__(self, "variables", variables)
         object.__setattr__(self, "_positions", positions)
+        object.__setattr__(self, "_sizes", {variable.name: variable.size for variable in variables})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -179,7 +181,11 @@ class Schema:
 
     def shape(self, names: Iterable[str]) -> tuple[int, ...]:
         """Domain sizes of `names`, in that order."""
-        return tuple(self[name].size for name in names)
+        names = tuple(names)
+        try:
+            return tuple([self._sizes[name] for name in names])
+        except (KeyError, TypeError):
+            return tuple(self[name].size for name in names)  # tells which is unknown
 
     def cells(self, names: Iterable[str]) -> int:
         """Number of cells of the table over `names` (exact Python integer, never overflows)."""

@@ -59,11 +59,12 @@ class Support:
 def row_support(structure: Structure, measurements: Sequence[Measurement], node: str) -> Support | None:
     """Support of `node` from every measured table that holds its family; None if there is none."""
     family = structure.family(node).names
-    weight, wider, table = 0.0, 0.0, np.zeros(structure.shape(node))
-    for measurement in _apart(finest(measurements), family):
+    names, weight, wider, table = set(family), 0.0, 0.0, np.zeros(structure.shape(node))
+    holding = [m for m in measurements if names.issubset(m.names)]
+    for measurement in _apart(finest(holding), family):
         rate = float(measurement.sampling.rate) if measurement.sampling else 1.0
         cell, row = (
-            max(measurement.summed_variance(names), LEAST_VARIANCE) for names in (family, structure.parents(node))
+            max(measurement.summed_variance(kept), LEAST_VARIANCE) for kept in (family, structure.parents(node))
         )
         precision = rate**2 / cell
         table += precision * project(measurement.values, measurement.names, family) / rate
@@ -76,11 +77,9 @@ def row_support(structure: Structure, measurements: Sequence[Measurement], node:
 
 
 def _apart(measurements: Sequence[Measurement], family: Sequence[str]) -> Iterator[Measurement]:
-    """Those that hold `family`; of tables with joint noise that tell the same of it, one."""
+    """All of these, which hold `family`; of tables with joint noise that tell the same of it, one."""
     seen = set()
     for measurement in measurements:
-        if not set(family) <= set(measurement.names):
-            continue
         if measurement.together is not None and set(family) <= set(common_names(measurement.together.tables)):
             if measurement.together.group in seen:
                 continue

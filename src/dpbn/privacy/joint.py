@@ -264,6 +264,7 @@ def _shuffled(rows: int, width: int, chance: Chance) -> Integers:
 # -- moments --------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1024)
 def moments(sizes: tuple[int, ...], scale: float) -> tuple[float, tuple[float, ...]]:
     """Variance of the common total of a block, and of one cell of each table."""
     block = law(tuple(sorted(sizes)))
