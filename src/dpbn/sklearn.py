@@ -243,7 +243,9 @@ def _tell_of_places(columns: Mapping[Variable, Sequence[Any]]) -> None:
     told = [
         variable
         for variable, values in columns.items()
-        if tuple(_truths(variable)) != variable.states[:2] and any(_form(_plain(v)) == "number" for v in values)
+        if variable.cut_points is None
+        and tuple(_truths(variable)) != variable.states[:2]
+        and any(_form(value) == "number" and value in (0, 1) for value in map(_plain, values))
     ]
     if told:
         first, second = told[0].states[:2]

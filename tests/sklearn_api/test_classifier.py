@@ -2,6 +2,7 @@
 
 import collections
 import datetime
+import math
 import warnings
 
 import numpy as np
@@ -170,6 +171,18 @@ def test_numbers_that_say_the_opposite_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit([["no", "yes"]] * 4, [True, False] * 2)
+
+
+def test_missing_values_and_numbers_that_are_cut_are_no_places():
+    cut = Variable("g", ("yes", "no"), cut_points=(38,))
+    schema = Schema((Variable("t", ("no", "yes")), Variable("f", ("yes", "no")), cut))
+    rows = pandas.DataFrame({"f": ["yes", math.nan, "no", None], "g": [36.5, 39, 38, 37]})
+    model = DPBayesianNetworkClassifier(
+        Structure(schema, Dag(schema.names, {})), "t", method="uniform", on_unknown="drop"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(rows, ["no", "yes"] * 2)
 
 
 def test_in_a_pipeline(child):
