@@ -205,7 +205,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             at = {name: i for i, name in enumerate(self.feature_names_in_)}
             missing = [v.source_column for v in others if v.source_column not in at]
             if missing:
-                hint = next(filter(None, (did_you_mean(name, at) for name in missing)), "")
+                hint = next(filter(None, (did_you_mean(name, at) for name in missing[:10])), "")
                 raise InputError(
                     f"X must have a column for every node but the target, got none for {missing[:10]}{hint}"
                 )

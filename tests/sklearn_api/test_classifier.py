@@ -145,6 +145,16 @@ def test_mistakes(child):
         DPBayesianNetworkClassifier("child", "Disease").fit(X.rename(columns={"Age": "age"}), y)
 
 
+def test_names_are_suggested_for_the_columns_that_are_shown_only(child, monkeypatch):
+    """Thousands of wrong names took ten seconds to be refused."""
+    _, X, y = child
+    asked = []
+    monkeypatch.setattr("dpbn.sklearn.did_you_mean", lambda name, known: asked.append(name) or "")
+    with pytest.raises(InputError, match="got none for"):
+        DPBayesianNetworkClassifier("child", "Disease").fit(X.add_suffix("_of_the_patient"), y)
+    assert len(asked) == 10
+
+
 def test_a_ledger_that_is_not_there_is_not_made(child, tmp_path):
     _, X, y = child
     model = DPBayesianNetworkClassifier("child", "Disease", ledger=str(tmp_path / "b.db"), dataset="child")
