@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-_APART = {"bench", "dev", "docs", "fuzz", "ibis", "pgmpy", "pyagrum"}  # tools of ours, and what has an environment of its own
+_APART = {"bench", "dev", "docs", "fuzz", "ibis", "pgmpy", "pyagrum"}  # our tools, and what has its own environment
 _LEAST = re.compile(r"([A-Za-z][\w.-]*)>=([\d.]+)")
 
 

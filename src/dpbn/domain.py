@@ -115,7 +115,7 @@ class Variable:
         """What each state stands for in numbers, in words; empty without cut points."""
         if self.cut_points is None:
             return {}
-        cuts = [f"{cut:.12g}" for cut in self.cut_points]
+        cuts = [f"{cut:.15g}" for cut in self.cut_points]
         between = [f"{low} to below {high}" for low, high in itertools.pairwise(cuts)]
         words = [f"below {cuts[0]}", *between, f"{cuts[-1]} or more"] if cuts else ["any number"]
         return dict(zip(self.states, words, strict=False))  # a catch-all state may come last

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +16,20 @@ from typing import Any, NoReturn
 from dpbn.errors import FormatError, InputError, StructureError
 
 
-def write_atomically(path: str | Path, content: str | bytes, *, overwrite: bool = True) -> Path:
-    """Write to a temporary name beside `path`, flush to disk, then rename over it; without `overwrite`, link to it."""
+def write_atomically(
+    path: str | Path, content: str | bytes, *, overwrite: bool = True, like: Path | None = None
+) -> Path:
+    """Write to a temporary name beside `path`, flush to disk, then rename over it; without `overwrite`, link to it.
+
+    With the rights of the file `like`, or those that new files of this user have.
+    """
     path = Path(path)
     data = content.encode() if isinstance(content, str) else content
     if not path.parent.is_dir():
         raise InputError(f"the folder of {str(path)!r} must exist, got none")
     temporary = path.parent / f".{path.name[:50]}.{secrets.token_hex(8)}"  # letters may have four bytes
     try:
-        opened = temporary.open("xb")  # read by whom new files of this user are
+        opened = temporary.open("xb")
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
     try:
@@ -31,6 +37,8 @@ def write_atomically(path: str | Path, content: str | bytes, *, overwrite: bool 
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if like is not None:
+            shutil.copymode(like, temporary)
         if overwrite or not _linked(temporary, path):
             os.replace(temporary, path)
     except BaseException as error:

@@ -205,7 +205,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             at = {name: i for i, name in enumerate(self.feature_names_in_)}
             missing = [v.source_column for v in others if v.source_column not in at]
             if missing:
-                hint = next(filter(None, (did_you_mean(name, at) for name in missing)), "")
+                hint = next(filter(None, (did_you_mean(name, at) for name in missing[:10])), "")
                 raise InputError(
                     f"X must have a column for every node but the target, got none for {missing[:10]}{hint}"
                 )
@@ -243,7 +243,9 @@ def _tell_of_places(columns: Mapping[Variable, Sequence[Any]]) -> None:
     told = [
         variable
         for variable, values in columns.items()
-        if tuple(_truths(variable)) != variable.states[:2] and any(_form(_plain(v)) == "number" for v in values)
+        if variable.cut_points is None
+        and tuple(_truths(variable)) != variable.states[:2]
+        and any(_form(value) == "number" and value in (0, 1) for value in map(_plain, values))
     ]
     if told:
         first, second = told[0].states[:2]

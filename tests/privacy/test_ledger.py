@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -341,22 +342,35 @@ def test_a_kept_head_must_be_in_a_ledger_that_has_grown_beyond_it(path, tmp_path
         Ledger(path, expected_head=kept)
 
 
-def test_a_file_mounted_by_itself_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("folder", ["a folder", "wide\u3000space", "line\u2028end", "return\rhere", "back\\slash"])
+def test_a_file_mounted_by_itself_is_refused(tmp_path, monkeypatch, folder):
     """Its write-ahead file would lie in another folder than that of those who know it by its own name."""
-    (tmp_path / "a folder").mkdir()
-    path, link = tmp_path / "a folder" / "budget.db", tmp_path / "link.db"
+    (tmp_path / folder).mkdir()
+    path, link = tmp_path / folder / "budget.db", tmp_path / "link.db"
     Ledger(path).open_dataset("ward", 1)
     link.symlink_to(path)
-    shown = str(path).replace(" ", "\\040")
+    shown = str(path).replace("\\", "\\134").replace(" ", "\\040")
     mounts = tmp_path / "mountinfo"
     monkeypatch.setattr("dpbn.privacy.ledger._MOUNTS", mounts)
     lines = ["22 1 8:1 / / rw - ext4 /dev/sda1 rw", f"99 22 8:1 /home/budget.db {shown} rw - ext4 /dev/sda1 rw"]
     for name in (path, link):
-        mounts.write_text("\n".join(lines))
+        mounts.write_bytes("\n".join(lines).encode())
         with pytest.raises(LedgerCorruptError, match="must be mounted with its folder"):
             Ledger(name)
         mounts.write_text(lines[0])
         assert Ledger(name).remaining("ward").epsilon == 1
+
+
+def test_whoever_may_read_a_ledger_may_read_its_anchor(path):
+    """As SQLite's own files beside it: people who share one would else shut each other out."""
+    Ledger(path).open_dataset("ward", 1)
+    path.chmod(0o660)
+    before = os.umask(0o077)
+    try:
+        Ledger(path).charge("ward", 0.5)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.with_name(path.name + ".head").stat().st_mode) == 0o660
 
 
 def test_charges_through_a_link_are_known_beside_the_file_as_well(path, tmp_path):
@@ -487,7 +501,7 @@ def test_a_lost_anchor_does_not_undo_a_charge(path, monkeypatch):
 
     ledger = filled(path)
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError("no space left")
 
     monkeypatch.setattr(module, "write_atomically", full)

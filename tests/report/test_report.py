@@ -101,6 +101,16 @@ def test_companions_of_another_release_are_not_replaced_in_silence(release, tmp_
         write_report(release, tmp_path / "one.html", intervals=False)
 
 
+def test_a_companion_that_cannot_be_read_is_replaced(release, tmp_path, monkeypatch):
+    def refused(self):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "privacy.json").write_text("of somebody else")
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    _, privacy, _ = write_report(release, tmp_path / "one.html", intervals=False)
+    assert release.id in privacy.read_text("utf-8")
+
+
 def test_numbers_are_those_of_the_release(release, tmp_path):
     page, *_ = written(release, tmp_path)
     for value in release.network.cpt("lung").ravel():

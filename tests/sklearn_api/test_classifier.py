@@ -2,6 +2,7 @@
 
 import collections
 import datetime
+import math
 import warnings
 
 import numpy as np
@@ -144,6 +145,16 @@ def test_mistakes(child):
         DPBayesianNetworkClassifier("child", "Disease").fit(X.rename(columns={"Age": "age"}), y)
 
 
+def test_names_are_suggested_for_the_columns_that_are_shown_only(child, monkeypatch):
+    """Thousands of wrong names took ten seconds to be refused."""
+    _, X, y = child
+    asked = []
+    monkeypatch.setattr("dpbn.sklearn.did_you_mean", lambda name, known: asked.append(name) or "")
+    with pytest.raises(InputError, match="got none for"):
+        DPBayesianNetworkClassifier("child", "Disease").fit(X.add_suffix("_of_the_patient"), y)
+    assert len(asked) == 10
+
+
 def test_a_ledger_that_is_not_there_is_not_made(child, tmp_path):
     _, X, y = child
     model = DPBayesianNetworkClassifier("child", "Disease", ledger=str(tmp_path / "b.db"), dataset="child")
@@ -170,6 +181,18 @@ def test_numbers_that_say_the_opposite_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit([["no", "yes"]] * 4, [True, False] * 2)
+
+
+def test_missing_values_and_numbers_that_are_cut_are_no_places():
+    cut = Variable("g", ("yes", "no"), cut_points=(38,))
+    schema = Schema((Variable("t", ("no", "yes")), Variable("f", ("yes", "no")), cut))
+    rows = pandas.DataFrame({"f": ["yes", math.nan, "no", None], "g": [36.5, 39, 38, 37]})
+    model = DPBayesianNetworkClassifier(
+        Structure(schema, Dag(schema.names, {})), "t", method="uniform", on_unknown="drop"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(rows, ["no", "yes"] * 2)
 
 
 def test_in_a_pipeline(child):

@@ -169,13 +169,6 @@ def test_wrong_questions_become_problems(client: TestClient, body: Any, status: 
     assert answer.json()["detail"]
 
 
-def test_likelihoods_whose_mean_no_float_holds_are_answered(client: TestClient) -> None:
-    for kind in ("posteriors", "probability"):
-        answer = client.post(f"/api/{kind}", json={"soft": {"smoke": [1e200, 1e200], "xray": [1e200, 1e200]}})
-        assert answer.status_code == 200 and answer.json()["log_probability"] == pytest.approx(400 * math.log(10))
-        _valid(client, kind.capitalize(), answer.json())
-
-
 def test_impossible_evidence_is_said_to_be() -> None:
     network = dpbn.load_network("asia")
     cpts = dict(network.cpts) | {"asia": [1.0, 0.0]}

@@ -282,7 +282,7 @@ class Ledger:
     def _write_anchors(self) -> None:
         for path in self._anchors:
             with suppress(OSError, InputError):  # an older anchor is still true, only weaker
-                write_atomically(path, f"{self._seen[0]}:{self._seen[1]}\n")
+                write_atomically(path, f"{self._seen[0]}:{self._seen[1]}\n", like=self.path)
 
     def _move_into_file(self) -> None:
         """Out of the write-ahead file, as far as no reader is in the way: a copy of the file alone must know it all."""
@@ -339,11 +339,12 @@ def _anchors(path: Path) -> list[Path]:
 def _is_mounted(path: Path) -> bool:
     """Whether the file is mounted by itself, as into a container: SQLite's locks lie beside each of its two names."""
     try:
-        points = {line.split()[4] for line in _MOUNTS.read_text(errors="surrogateescape").splitlines()}
-    except (OSError, IndexError):  # no Linux
+        lines = _MOUNTS.read_bytes().split(b"\n")  # as bytes: a name may hold what is a space or a line end in text
+    except OSError:  # no Linux
         return False
-    place = os.path.realpath(path).replace("\\", "\\134").replace(" ", "\\040")
-    return place.replace("\t", "\\011").replace("\n", "\\012") in points
+    place = os.fsencode(os.path.realpath(path)).replace(b"\\", b"\\134").replace(b" ", b"\\040")
+    place = place.replace(b"\t", b"\\011").replace(b"\n", b"\\012")
+    return any(line.split(b" ")[4:5] == [place] for line in lines)
 
 
 def _cap(epsilon: Amount, delta: Amount) -> Balance:

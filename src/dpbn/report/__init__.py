@@ -45,4 +45,7 @@ def write_report(
 
 
 def _of_another(companion: Path, release: Release) -> bool:
-    return companion.is_file() and release.id.encode() not in companion.read_bytes()
+    try:
+        return release.id.encode() not in companion.read_bytes()
+    except OSError:  # there is none, or it is not for us to read
+        return False
