@@ -264,3 +264,8 @@ def test_a_prior_draws_what_little_is_known_towards_it():
     assert strong < 0.01 < none
     with pytest.raises(InputError, match="prior of 'asia' must be in"):
         dpbn.plan("asia", prior=-1)
+
+
+def test_further_questions_too_do_not_mind_underflow():
+    with np.errstate(all="raise"):
+        assert dpbn.plan("asia", 1.0, 3_000, simulations=1).epsilon_for(0.2) > 0

@@ -156,7 +156,6 @@ class Forecast:
         return plot_forecast(self, path)
 
 
-@np.errstate(under="ignore")  # as NumPy has it, also for a caller who has it raise
 def plan(
     structure: str | Path | Structure | BayesianNetwork | Release,
     epsilon: float = 1.0,
@@ -221,6 +220,7 @@ class _Simulation:
     guess: BayesianNetwork | None
     simulations: int
 
+    @np.errstate(under="ignore")  # as NumPy has it, also for a caller who has it raise
     def __call__(self, epsilon: float, concentration: float = CONCENTRATION) -> Forecast:
         runs = [self._run(seed, Budget(epsilon, self.delta), concentration) for seed in range(self.simulations)]
         nodes = self.structure.nodes
