@@ -281,3 +281,18 @@ def test_plan_forecasts_the_epsilon_that_a_wanted_error_needs(run):
     document = json.loads(run(*line, "--json").out)
     assert document["epsilon"] == document["epsilon_for_wanted_error"] and document["error"] <= 0.1
     assert json.loads(run(*line, "--epsilon", 1, "--json").out)["epsilon"] == 1
+
+
+def test_convert_writes_a_structure_alone_if_told(run, release, asia, tmp_path):
+    for source in ("asia", release):
+        assert run("convert", source, "s.json", "--structure", "--overwrite").code == 0
+        assert "cpts" not in (tmp_path / "s.json").read_text() and dpbn.load_structure("s.json") == asia.structure
+    (tmp_path / "empty.bif").write_text(
+        "network n { } variable a { type discrete [ 2 ] { x, y }; } probability ( a ) { }"
+    )
+    run("convert", "empty.bif", "e.json").refused("must hold probabilities, got none")
+    told = run("convert", "empty.bif", "e.json", "--structure")
+    assert told.out == "wrote e.json\n" and not told.err
+    assert dpbn.load_structure("e.json") == dpbn.load_structure("empty.bif")
+    run("convert", "s.json", "s.bif", "--structure").refused("must be written as .json, got 's.bif'")
+    run("query", "s.json", "lung").refused("a structure alone")

@@ -63,7 +63,10 @@ TWINS = {
         ["dpbn:Inference.sample"],
         {"model": "dpbn:Inference", "given": "dpbn:Inference.sample", "soft": "dpbn:Inference.sample"},
     ),
-    "convert": (["dpbn:write_network"], {"source": "dpbn.release:load_model"}),
+    "convert": (
+        ["dpbn:write_network"],
+        {"source": "dpbn.release:load_model", "structure": "dpbn:load_structure"},
+    ),
     "inspect": (
         ["dpbn:BayesianNetwork.cpt"],
         {"source": "dpbn.release:load_model", "schema_from": "dpbn.formats.schema_file:write_schema"},
