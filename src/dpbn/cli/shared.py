@@ -24,7 +24,11 @@ PATIENCE = 2.0  # seconds before progress shows itself
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 given_option = click.option(
-    "--given", "-g", multiple=True, metavar="NODE=STATE", help="Evidence; repeat for more nodes."
+    "--given",
+    "-g",
+    multiple=True,
+    metavar="NODE=STATE",
+    help="Evidence, also a number for its range; repeat for more nodes.",
 )
 soft_option = click.option(
     "--soft",
