@@ -386,3 +386,19 @@ def test_what_is_no_number_is_refused_with_the_ranges(value):
 def test_soft_evidence_is_of_labels_only():
     with pytest.raises(QueryError, match=r"'old', '\?'\], got '71'"):
         dpbn.Inference(aged()).query(["ill"], {"age": {"71": 0.5, "young": 0.5}})
+
+
+def test_an_answer_as_a_frame():
+    asia = dpbn.load_network("asia")
+    frame = dpbn.Inference(asia).query(["lung", "smoke"]).to_frame()
+    assert frame.index.names == ["lung", "smoke"] and list(frame.columns) == ["probability"]
+    assert frame.loc[("yes", "no"), "probability"] == dpbn.Inference(asia).query(["lung", "smoke"])["yes", "no"]
+    release = dpbn.learn(asia.sample(500, seed=0), asia, 1.0, noise=dpbn.InsecureNoise(0))
+    answer = dpbn.Inference(release).query("lung", {"smoke": "yes"})
+    frame = answer.to_frame(0.5)
+    assert frame.index.tolist() == ["yes", "no"] and frame.index.name == "lung"
+    assert frame["low"].tolist() == answer.interval(0.5)[0].tolist()
+    assert frame["high"].tolist() == answer.interval(0.5)[1].tolist()
+    assert list(answer.to_frame(None).columns) == ["probability"]
+    with pytest.raises(QueryError, match="level"):
+        answer.to_frame(2)
