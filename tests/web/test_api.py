@@ -25,6 +25,7 @@ from dpbn.web import create_app
 from dpbn.web.app import SECURITY_HEADERS
 from dpbn.web.limits import Limits, Memory
 from dpbn.web.service import ANSWERS
+from dpbn.web.view import box_size
 
 from .conftest import make_release
 
@@ -349,3 +350,9 @@ def test_evidence_by_number_is_that_of_the_state_that_holds_it() -> None:
         assert client.post("/api/posteriors", json={"evidence": {"age": True}}).status_code == 422
         assert "a number (young is below 50" in client.post("/api/posteriors", json={"evidence": {"age": "x"}}).text
         assert client.post("/api/stability", json={"assignment": {"age": 50}}).status_code == 422
+
+
+def test_a_card_has_room_for_its_widest_letters() -> None:
+    """Widths as a browser measures them at the size of the labels."""
+    for word, wide in (("unknown", 54.6), ("went home", 67.4), ("medium", 49.4)):
+        assert box_size("x", [word])[0] - 106 >= wide, word
