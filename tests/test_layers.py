@@ -20,7 +20,7 @@ LAYERS = [
     ["crossings"],
     ["layout"],
     ["network"],
-    ["workload"],
+    ["public", "workload"],
     ["formats"],
     ["tables"],
     ["sampling"],

@@ -40,7 +40,9 @@ def shortened(text: str) -> str:
 
 def letters(text: str) -> float:
     """About how many small letters are as wide as `text`."""
-    return sum(1.0 if c.islower() or c.isdigit() else 1.24 if c.isascii() else 1.7 for c in text)
+    return sum(
+        1.4 if c in "mwMW" else 1.0 if c.islower() or c.isdigit() else 1.24 if c.isascii() else 1.7 for c in text
+    )
 
 
 def probability(value: float) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpbn.data import open_source
 from dpbn.errors import BudgetError, InputError, PrivacyError
@@ -19,19 +18,18 @@ from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
 from dpbn.measure import Curator
 from dpbn.measurement import AT_ONCE, total_loss
-from dpbn.network import BayesianNetwork, Structure, check_cells, checked_cpt
+from dpbn.network import BayesianNetwork, Structure, check_cells
 from dpbn.privacy import accounting
 from dpbn.privacy.chain import exact_amount
 from dpbn.privacy.guarantee import Budget, Guarantee, Sensitivity
 from dpbn.privacy.noise import Noise, SecureNoise
-from dpbn.release import LARGEST_PRIOR, Release, structure_hash
+from dpbn.public import checked_cpts, dirichlet_prior
+from dpbn.release import Release, structure_hash
 from dpbn.version import __version__
 from dpbn.workload import checked_workload
 
 if TYPE_CHECKING:
     from dpbn.privacy.ledger import Ledger
-
-Array = NDArray[np.float64]
 
 
 @np.errstate(under="ignore")  # as NumPy has it: a caller who has it raise must not lose what is paid for
@@ -70,7 +68,7 @@ def learn(
     budget = Budget(epsilon, delta)
     epsilon, delta = budget.epsilon, budget.delta  # Python's own numbers, which the ledger reads exactly
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
-    public = _checked_cpts(structure, public_cpts)
+    public = checked_cpts(structure, public_cpts)
     priors = dirichlet_prior(structure, prior)
     _check_options(options)
     noise = SecureNoise() if noise is None else noise
@@ -131,12 +129,6 @@ def _name_charge(ledger: Ledger, entry: int, release: Release) -> None:
         warnings.warn(f"entry {entry} of the ledger could not be named after its release: {error}", stacklevel=4)
 
 
-def _checked_cpts(structure: Structure, cpts: Mapping[str, Any] | None) -> dict[str, Array]:
-    if not isinstance(cpts, Mapping | None):
-        raise InputError(f"public_cpts must map nodes to tables, got {type(cpts).__name__}")
-    return {node: checked_cpt(structure, node, cpt) for node, cpt in (cpts or {}).items()}
-
-
 def _check_options(options: Mapping[str, Any]) -> None:
     """The release repeats its options: what JSON cannot hold must be refused before anything is spent."""
     try:
@@ -168,23 +160,3 @@ def _guarantee(curator: Curator, method: str, unit: str | None) -> Guarantee:
     epsilon = math.inf if method == "exact" else total_loss(curator.measurements, delta)
     sensitivity = curator.sensitivity
     return Guarantee(epsilon, delta, sensitivity.neighbors, unit, sensitivity.max_contributions)
-
-
-def dirichlet_prior(structure: Structure, prior: float | Mapping[str, Any] | None) -> dict[str, Array]:
-    """Public pseudo-counts per node in the shape of its CPT, from one number or one entry per node."""
-    if prior is None:
-        return {}
-    entries = prior if isinstance(prior, Mapping) else dict.fromkeys(structure.nodes, prior)
-    result = {}
-    for node, alpha in entries.items():
-        shape = structure.shape(node)
-        try:
-            array = np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"prior of {node!r} must be a number or an array of shape {shape}, got {alpha!r}"
-            ) from None
-        if not ((array >= 0) & (array <= LARGEST_PRIOR)).all():
-            raise InputError(f"prior of {node!r} must be in 0..{LARGEST_PRIOR:g}, got {alpha!r}")
-        result[node] = array
-    return result

@@ -112,6 +112,11 @@ class Matching:
         same = self._by_number.get(number, ())
         return same[0] if len(same) == 1 else None  # of two labels that are one number it is neither
 
+    def meant(self, value: Any) -> int | None:
+        """The code of a value that somebody asks about: text that is no label is taken for what it spells."""
+        code = self.code(value)
+        return self.written(value) if code is None and isinstance(value, str) else code
+
     def written(self, field: str) -> int | None:
         """The code of a field of a text file, which has no types: as text first, then as what it is written like."""
         plain = field.strip()

@@ -26,10 +26,10 @@ from dpbn.measurement import MECHANISMS, Measurement, Sampling, Together
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.blocks import common_names
 from dpbn.privacy.guarantee import Guarantee, Neighbors
+from dpbn.public import LARGEST_PRIOR
 from dpbn.support import supports
 
 FORMAT, VERSION = "dpbn-release", 1
-LARGEST_PRIOR = 1e100  # sums of more would leave the range of floats
 
 
 class Allocation(dict[str, float]):

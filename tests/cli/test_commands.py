@@ -241,3 +241,58 @@ def test_an_audit_that_fails_says_so_by_its_exit_code(run, monkeypatch, caught, 
     outcome = run("audit", "--runs", 1000)
     assert outcome.code == code, outcome.out
     assert run("audit", "--runs", 1000, "--json").code == code
+
+
+def test_plan_knows_the_states_and_the_bound_of_a_schema_file(run, tmp_path):
+    (tmp_path / "s.toml").write_text(
+        'unit = "w"\nmax_contributions = 3\n[variables.smoke]\nstates = ["yes", "no", "?"]\ncatch_all = "?"\n'
+    )
+    line = ["plan", "asia", "--method", "uniform", "--rows", 500, "--simulations", 1, "--json"]
+
+    def cells(*more):
+        return {tuple(t["names"]): t["cells"] for t in json.loads(run(*line, *more).out)["tables"]}
+
+    plain, widened = cells(), cells("--schema", "s.toml")
+    assert widened["smoke", "lung"] == 6 and plain["smoke", "lung"] == 4
+    deviations = [
+        json.loads(run(*line, "--schema", "s.toml", *more).out)["tables"][0]["deviation"]
+        for more in ([], ["--max-contributions", 1])
+    ]
+    assert deviations[0] == pytest.approx(3 * deviations[1], rel=0.1)
+    (tmp_path / "s.toml").write_text("[variables.nobody]\n")
+    run(*line, "--schema", "s.toml").refused("s.toml: ", "'nobody'")
+
+
+def test_plan_takes_public_cpts_a_prior_and_options_of_the_method(run, tmp_path, asia):
+    (tmp_path / "cpts.json").write_text(json.dumps({"smoke": asia.cpt("smoke").tolist()}))
+    line = ["plan", "asia", "--rows", 500, "--simulations", 1, "--json"]
+    document = json.loads(run(*line, "--public-cpts", "cpts.json", "--prior", 1, "--option", "stage_one=0.3").out)
+    assert document["nodes"]["smoke"]["error"] == 0.0
+    assert document["error"] != json.loads(run(*line, "--public-cpts", "cpts.json").out)["error"]
+    wrong = run(*line, "--option", "rows=5")
+    assert wrong.code == 2 and "--option must name an option of the method itself, got 'rows'" in wrong.err
+
+
+def test_plan_forecasts_the_epsilon_that_a_wanted_error_needs(run):
+    line = ["plan", "asia", "--rows", 2000, "--simulations", 1, "--method", "uniform", "--wanted-error", 0.1]
+    first, second, *_ = run(*line).out.splitlines()
+    assert first.startswith("a mean error of 0.1 needs epsilon ")
+    assert second.startswith("uniform at epsilon=") and "epsilon=1," not in second
+    document = json.loads(run(*line, "--json").out)
+    assert document["epsilon"] == document["epsilon_for_wanted_error"] and document["error"] <= 0.1
+    assert json.loads(run(*line, "--epsilon", 1, "--json").out)["epsilon"] == 1
+
+
+def test_convert_writes_a_structure_alone_if_told(run, release, asia, tmp_path):
+    for source in ("asia", release):
+        assert run("convert", source, "s.json", "--structure", "--overwrite").code == 0
+        assert "cpts" not in (tmp_path / "s.json").read_text() and dpbn.load_structure("s.json") == asia.structure
+    (tmp_path / "empty.bif").write_text(
+        "network n { } variable a { type discrete [ 2 ] { x, y }; } probability ( a ) { }"
+    )
+    run("convert", "empty.bif", "e.json").refused("must hold probabilities, got none")
+    told = run("convert", "empty.bif", "e.json", "--structure")
+    assert told.out == "wrote e.json\n" and not told.err
+    assert dpbn.load_structure("e.json") == dpbn.load_structure("empty.bif")
+    run("convert", "s.json", "s.bif", "--structure").refused("must be written as .json, got 's.bif'")
+    run("query", "s.json", "lung").refused("a structure alone")

@@ -33,6 +33,8 @@ TWINS = {
     "plan": (
         ["dpbn:plan"],
         {
+            "schema": "dpbn.formats.schema_file:read_schema",
+            "options": "dpbn:plan",  # **options
             "wanted_error": "dpbn.uncertainty.forecast:Forecast.epsilon_for",
             "plot": "dpbn.uncertainty.forecast:Forecast.plot",
             "tables": "dpbn.uncertainty.forecast:Forecast.to_dict",
@@ -61,7 +63,10 @@ TWINS = {
         ["dpbn:Inference.sample"],
         {"model": "dpbn:Inference", "given": "dpbn:Inference.sample", "soft": "dpbn:Inference.sample"},
     ),
-    "convert": (["dpbn:write_network"], {"source": "dpbn.release:load_model"}),
+    "convert": (
+        ["dpbn:write_network"],
+        {"source": "dpbn.release:load_model", "structure": "dpbn:load_structure"},
+    ),
     "inspect": (
         ["dpbn:BayesianNetwork.cpt"],
         {"source": "dpbn.release:load_model", "schema_from": "dpbn.formats.schema_file:write_schema"},
@@ -130,6 +135,15 @@ def test_learn_takes_everything_the_library_does():
     drawn_always = {"progress"}  # the bar on a terminal
     for parameter in set(inspect.signature(dpbn.learn).parameters) - drawn_always:
         assert renamed.get(parameter, parameter) in options, parameter
+
+
+def test_plan_takes_everything_that_learn_does_but_what_chooses_or_guards_records():
+    of_the_records = {"data", "unit", "on_unknown"}
+    of_spending = {"output", "overwrite", "ledger", "dataset", "insecure_seed", "yes"}
+    learn, plan = ({option.name: option for option in ALL[name].params} for name in ("learn", "plan"))
+    assert set(learn) - set(plan) == of_the_records | of_spending
+    for name in (set(learn) & set(plan)) - {"epsilon"}:
+        assert learn[name].default == plan[name].default, name
 
 
 def test_defaults_agree():

@@ -175,3 +175,25 @@ def test_a_table_without_parents_is_told_of_in_plain_words(tmp_path, table, word
     (tmp_path / "s.bif").write_text(text)
     with pytest.raises(FormatError, match=words):
         dpbn.load_network(tmp_path / "s.bif")
+
+
+@pytest.mark.parametrize("extension", ["json", "json.gz"])
+def test_a_structure_alone_is_written_and_read_back(tmp_path, extension):
+    schema = dpbn.Schema(
+        [
+            dpbn.Variable("age", ["young", "old", "?"], column="Age (years)", cut_points=[40.5], catch_all="?"),
+            dpbn.Variable("ill", ["yes", "no"]),
+        ]
+    )
+    structure, path = dpbn.Structure(schema, dpbn.Dag(("ill", "age"), {"ill": ["age"]})), tmp_path / f"s.{extension}"
+    dpbn.write_network(structure, path)
+    assert dpbn.load_structure(path) == structure
+    with pytest.raises(FormatError, match="one CPT per variable, got nothing: a structure alone"):
+        dpbn.load_network(path)
+
+
+@pytest.mark.parametrize("extension", ["bif", "xmlbif", "xml", "bifxml", "net", "bif.gz"])
+def test_a_structure_alone_is_refused_by_formats_that_others_read_with_probabilities_only(tmp_path, extension):
+    with pytest.raises(FormatError, match=rf"must be written as \.json, got 's\.{extension}'"):
+        dpbn.write_network(dpbn.load_structure("asia"), tmp_path / f"s.{extension}")
+    assert not os.listdir(tmp_path)

@@ -340,3 +340,65 @@ def test_a_release_is_accepted():
         network = dpbn.load_network("asia")
 
     assert dpbn.Inference(Release()).probability({"smoke": "yes"}) == pytest.approx(0.5)
+
+
+AGE = dpbn.Variable("age", ["young", "70", "old", "?"], cut_points=[40, 65], catch_all="?")
+
+
+def aged():
+    schema = dpbn.Schema([AGE, dpbn.Variable("ill", ["no", "yes"])])
+    structure = dpbn.Structure(schema, dpbn.Dag(schema.names, {"ill": ["age"]}))
+    ill = [[0.9, 0.1], [0.7, 0.3], [0.4, 0.6], [0.5, 0.5]]
+    return dpbn.BayesianNetwork(structure, {"age": [0.4, 0.3, 0.2, 0.1], "ill": ill})
+
+
+@pytest.mark.parametrize(
+    ("value", "state"),
+    [
+        (70, "old"),
+        ("70", "70"),  # a label that is the same text wins
+        ("71", "old"),
+        (65, "old"),
+        (np.nextafter(65, 0), "70"),
+        ("-1e3", "young"),
+        (np.int64(3), "young"),
+        (np.float32(50), "70"),
+        (float("inf"), "old"),
+    ],
+)
+def test_a_number_as_evidence_is_the_state_it_falls_into_as_in_a_table(value, state):
+    ask = dpbn.Inference(aged())
+    answer = ask.query(["ill"], {"age": value})
+    assert answer.values.tolist() == ask.query(["ill"], {"age": state}).values.tolist()
+    assert answer.evidence == {"age": state}
+    assert ask.predict_proba({"age": [value]}, "ill")[0] == pytest.approx(answer.values)
+    assert ask.mpe({"age": value}) == ask.mpe({"age": state})
+    assert ask.sample(5, {"age": value}, seed=1).equals(ask.sample(5, {"age": state}, seed=1))
+
+
+@pytest.mark.parametrize("value", ["elderly", float("nan"), None, True, "nan", np.array(70), 1j])
+def test_what_is_no_number_is_refused_with_the_ranges(value):
+    ranges = "young is below 40, 70 is 40 to below 65, old is 65 or more"
+    with pytest.raises(QueryError, match=rf"'age' must be one of \['young', .*\] or a number \({ranges}\), got"):
+        dpbn.Inference(aged()).query(["ill"], {"age": value})
+
+
+def test_soft_evidence_is_of_labels_only():
+    with pytest.raises(QueryError, match=r"'old', '\?'\], got '71'"):
+        dpbn.Inference(aged()).query(["ill"], {"age": {"71": 0.5, "young": 0.5}})
+
+
+def test_an_answer_as_a_frame():
+    asia = dpbn.load_network("asia")
+    frame = dpbn.Inference(asia).query(["lung", "smoke"]).to_frame()
+    assert frame.index.names == ["lung", "smoke"] and list(frame.columns) == ["probability"]
+    assert frame.loc[("yes", "no"), "probability"] == dpbn.Inference(asia).query(["lung", "smoke"])["yes", "no"]
+    release = dpbn.learn(asia.sample(500, seed=0), asia, 1.0, noise=dpbn.InsecureNoise(0))
+    answer = dpbn.Inference(release).query("lung", {"smoke": "yes"})
+    frame = answer.to_frame(0.5)
+    assert frame.index.tolist() == ["yes", "no"] and frame.index.name == "lung"
+    assert frame["low"].tolist() == answer.interval(0.5)[0].tolist()
+    assert frame["high"].tolist() == answer.interval(0.5)[1].tolist()
+    assert list(answer.to_frame(None).columns) == ["probability"]
+    with pytest.raises(QueryError, match="level"):
+        answer.to_frame(2)

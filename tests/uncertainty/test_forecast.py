@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -235,3 +236,36 @@ def test_counts_may_come_from_an_array():
     assert json.dumps(forecast.to_dict()) == json.dumps(
         dpbn.plan("asia", 1, rows=1_000, simulations=1, method="uniform").to_dict()
     )
+
+
+def test_a_forecast_can_be_sent_to_another_process():
+    query = Query(("lung",), {"smoke": "yes"})
+    forecast = dpbn.plan("asia", 1.0, 200, guess=ASIA, workload=[query], simulations=1, stage_one=0.3)
+    copy = pickle.loads(pickle.dumps(forecast))
+    assert copy == forecast and copy.again(2.0) == forecast.again(2.0)
+
+
+def test_a_public_cpt_is_not_measured_and_has_no_error():
+    public = {"asia": ASIA.cpt("asia"), "smoke": ASIA.cpt("smoke")}
+    settings = {"public_cpts": public, "method": "uniform"}
+    forecast = dpbn.plan("asia", 1.0, 1_000, simulations=2, **settings)
+    assert forecast.node_errors["asia"] == forecast.node_errors["smoke"] == 0.0
+    release = dpbn.learn(ASIA.sample(1_000, seed=0), ASIA, 1.0, noise=dpbn.InsecureNoise(0), **settings)
+    assert [(t.names, t.scale) for t in forecast.tables] == [(m.names, m.scale) for m in release.measurements]
+    everything = {node: ASIA.cpt(node) for node in ASIA.nodes}
+    assert dpbn.plan("asia", 1.0, 100, public_cpts=everything, simulations=1).error == 0.0
+    with pytest.raises(InputError, match="public_cpts must map nodes to tables, got int"):
+        dpbn.plan("asia", public_cpts=3)
+
+
+def test_a_prior_draws_what_little_is_known_towards_it():
+    even = dpbn.BayesianNetwork(UNRELATED, {node: [0.5, 0.5] for node in ASIA.nodes})
+    none, strong = (dpbn.plan(UNRELATED, 0.1, 50, guess=even, simulations=2, prior=p).error for p in (None, 1e6))
+    assert strong < 0.01 < none
+    with pytest.raises(InputError, match="prior of 'asia' must be in"):
+        dpbn.plan("asia", prior=-1)
+
+
+def test_further_questions_too_do_not_mind_underflow():
+    with np.errstate(all="raise"):
+        assert dpbn.plan("asia", 1.0, 3_000, simulations=1).epsilon_for(0.2) > 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pandas
 import pytest
 from starlette.testclient import TestClient
 
@@ -24,6 +25,7 @@ from dpbn.web import create_app
 from dpbn.web.app import SECURITY_HEADERS
 from dpbn.web.limits import Limits, Memory
 from dpbn.web.service import ANSWERS
+from dpbn.web.view import box_size
 
 from .conftest import make_release
 
@@ -323,3 +325,27 @@ def test_the_documentation_is_true(capsys: pytest.CaptureFixture[str]) -> None:
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, "docs/explorer.md", "exec"), {})
     assert capsys.readouterr().out.startswith("[0.")
+
+
+def test_evidence_by_number_is_that_of_the_state_that_holds_it() -> None:
+    schema = dpbn.Schema([dpbn.Variable("age", ["young", "old"], cut_points=[50]), dpbn.Variable("ill", ["no", "yes"])])
+    structure = dpbn.Structure(schema, dpbn.Dag(schema.names, {"ill": ["age"]}))
+    rows = {"age": [20] * 150 + [70] * 2, "ill": ["no"] * 140 + ["yes"] * 12}
+    release = dpbn.learn(pandas.DataFrame(rows), structure, 0.5, noise=dpbn.InsecureNoise(1))
+    with TestClient(create_app(release, name="ill.release.json")) as client:
+        for kind in ("posteriors", "probability", "mpe", "intervals", "weak-rows"):
+            asked = [{"evidence": {"age": given}} for given in (71.5, 50, "old")]
+            _valid(client, "Question", asked[0])
+            answers = [client.post(f"/api/{kind}", json=question).json() for question in asked]
+            assert answers[0] == answers[1] == answers[2], kind
+            if kind == "weak-rows":
+                assert answers[0]["rows"][0]["parents"] == {"age": "old"}
+        assert client.post("/api/posteriors", json={"evidence": {"age": True}}).status_code == 422
+        assert "a number (young is below 50" in client.post("/api/posteriors", json={"evidence": {"age": "x"}}).text
+        assert client.post("/api/stability", json={"assignment": {"age": 50}}).status_code == 422
+
+
+def test_a_card_has_room_for_its_widest_letters() -> None:
+    """Widths as a browser measures them at the size of the labels."""
+    for word, wide in (("unknown", 54.6), ("went home", 67.4), ("medium", 49.4)):
+        assert box_size("x", [word])[0] - 106 >= wide, word

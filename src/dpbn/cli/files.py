@@ -69,20 +69,22 @@ def sample(
 @click.command()
 @click.argument("source", type=ModelPath())
 @click.argument("output", type=click.Path(dir_okay=False))
+@click.option("--structure", is_flag=True, help="Without probabilities, which SOURCE need not have (.json only).")
 @overwrite_option
 @json_option
-def convert(source: str, output: str, overwrite: bool, as_json: bool) -> None:
+def convert(source: str, output: str, structure: bool, overwrite: bool, as_json: bool) -> None:
     """Convert SOURCE (release, network file or bundled name) to OUTPUT; formats by extension.
 
     \b
     dpbn convert alarm.release.json alarm.bif
     dpbn convert asia asia.xmlbif
+    dpbn convert ward.bif ward.json --structure
     """
-    from dpbn.formats import write_network
+    from dpbn.formats import load_structure, write_network
 
     check_output(output, source, overwrite=overwrite)
     with working("converting"):
-        write_network(open_model(source), output)
+        write_network(load_structure(_open(source)[0]) if structure else open_model(source), output)
     tell_written(output, as_json)
 
 
@@ -117,23 +119,23 @@ def inspect(
     elif node:
         _show_node(source, node, as_json)
     else:
-        model = _open(source)
+        model, lack = _open(source)
+        if lack:
+            click.echo(f"warning: the structure only: {lack}", err=True)
         _show(load_structure(model), model if isinstance(model, Release) else None, repr(model), as_json)
 
 
-def _open(source: str) -> Release | BayesianNetwork | Structure:
-    """A release or a network; a file without probabilities is worth a look too."""
+def _open(source: str) -> tuple[Release | BayesianNetwork | Structure, str]:
+    """A release or a network; of a file without probabilities, or with bad ones, the structure, and what it lacks."""
     from dpbn.errors import FormatError
     from dpbn.formats import load_structure
     from dpbn.statement import visible
 
     try:
-        return open_model(source)
+        return open_model(source), ""
     except FormatError as error:
         with suppress(FormatError):
-            structure = load_structure(source)
-            click.echo(f"warning: the structure only: {visible(str(error))}", err=True)
-            return structure
+            return load_structure(source), visible(str(error))
         raise
 
 

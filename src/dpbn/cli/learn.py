@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -17,11 +16,17 @@ from dpbn.cli.shared import (
     ModelPath,
     check_order,
     check_output,
+    contributions_option,
     json_option,
     overwrite_option,
-    parse_options,
+    own_option,
+    own_options,
     print_json,
+    prior_option,
+    public_cpts_option,
     read_mapping,
+    schema_option,
+    with_schema,
     word_option,
     working,
 )
@@ -45,19 +50,19 @@ if TYPE_CHECKING:
 @overwrite_option
 @word_option("--method", *METHODS)
 @word_option("--neighbors", *NEIGHBORS)
-@click.option("--schema", type=InputFile(dir_okay=False), help="TOML file: cut points, columns, unit.")
+@schema_option
 @click.option("--unit", help="Column that names the person who owns a row.")
-@click.option("--max-contributions", type=int, help="Rows kept per person.  [default: 1]")
+@contributions_option
 @click.option(
     "--on-unknown",
     default="error",
     show_default=True,
     help="error, drop, or a declared catch-all state (catch_all: each variable's own).",
 )
-@click.option("--prior", type=float, help="Public Dirichlet pseudo-count added to every cell.")
-@click.option("--public-cpts", type=InputFile(), help="JSON {node: CPT} that is public already.")
+@prior_option
+@public_cpts_option
 @click.option("--workload", type=InputFile(), help="JSON list of queries that matter most.")
-@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method itself.")
+@own_option
 @click.option("--ledger", type=click.Path(dir_okay=False), help="Budget file to charge.")
 @click.option("--dataset", help="Name of the dataset in the ledger.")
 @click.option("--insecure-seed", type=int, help="Repeatable noise, for experiments: the release is NOT private.")
@@ -101,11 +106,11 @@ def learn(
     public = dpbn.load_structure(structure)
     _check_place(output, overwrite, (data, structure, schema, public_cpts, workload), ledger, _likely_size(public))
     if schema:
-        public, unit, max_contributions = _with_schema(public, schema, unit, max_contributions)
+        public, unit, max_contributions = with_schema(public, schema, unit, max_contributions)
     contributions = 1 if max_contributions is None else max_contributions
     Budget(epsilon, delta)  # refuse nonsense before asking about it
     Sensitivity(choices["neighbors"], contributions)
-    own = _own_options(options)
+    own = own_options(options, dpbn.learn)
     public_tables = read_mapping(public_cpts, "public CPTs")
     queries = read_workload(workload, public) if workload else None
     book = _open_ledger(ledger, dataset)
@@ -155,16 +160,6 @@ def _print_summary(release: Release, output: str, left: float | None) -> None:
     print_json({**summary, **kept, "id": release.id, "allocation": dict(release.allocation)})
 
 
-def _own_options(items: tuple[str, ...]) -> dict[str, Any]:
-    """Options of the method itself, none of them one that `dpbn.learn` has for all."""
-    import dpbn
-
-    own = parse_options(items)
-    if reserved := sorted(set(own) & set(inspect.signature(dpbn.learn).parameters)):
-        raise click.UsageError(f"--option must name an option of the method itself, got {reserved[0]!r}: see --help")
-    return own
-
-
 def _likely_size(structure: Structure) -> int:
     """Bytes of a release file, on the safe side: 40 to 95 per cell were seen, and a few thousand for all else."""
     cells = sum(structure.cells(node) for node in structure.nodes)
@@ -196,18 +191,6 @@ def _save_elsewhere(release: Release, name: str) -> Path | None:
             except InputError:
                 folder.rmdir()
     return None
-
-
-def _with_schema(
-    public: Structure, path: str, unit: str | None, contributions: int | None
-) -> tuple[Structure, str | None, int | None]:
-    """The structure with the schema file's columns and cut points; options given on the line win."""
-    from dpbn.files import located, read_text
-    from dpbn.formats.schema_file import read_schema
-
-    with located(path):
-        found, schema_unit, schema_contributions = read_schema(read_text(path), public)
-    return found, unit or schema_unit, schema_contributions if contributions is None else contributions
 
 
 def _check_place(output: str, overwrite: bool, inputs: Iterable[str | None], ledger: str | None, size: int) -> None:

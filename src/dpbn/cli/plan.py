@@ -11,9 +11,17 @@ from dpbn.cli.shared import (
     NEIGHBORS,
     InputFile,
     ModelPath,
+    contributions_option,
     json_option,
+    own_option,
+    own_options,
     print_json,
     print_table,
+    prior_option,
+    public_cpts_option,
+    read_mapping,
+    schema_option,
+    with_schema,
     word_option,
     working,
 )
@@ -24,25 +32,33 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("structure", type=ModelPath())
-@click.option("--epsilon", "-e", type=float, default=1.0, show_default=True, help="Privacy budget to try.")
+@click.option("--epsilon", "-e", type=float, help="Privacy budget to try.  [default: 1, or that of --wanted-error]")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: less noise for many tables.")
 @click.option("--rows", "-n", type=int, default=10_000, show_default=True, help="About how many records there are.")
 @word_option("--method", *METHODS[:-1])
 @word_option("--neighbors", *NEIGHBORS)
-@click.option("--max-contributions", type=int, default=1, show_default=True, help="Rows kept per person.")
+@schema_option
+@contributions_option
+@prior_option
+@public_cpts_option
 @click.option("--guess", help="A network or an earlier release over this structure, for a sharper forecast.")
 @click.option("--workload", type=InputFile(), help="JSON list of queries to forecast.")
+@own_option
 @click.option("--simulations", type=int, default=8, show_default=True, help="How many simulated releases to average.")
-@click.option("--wanted-error", type=float, help="Also find the epsilon that reaches this mean error.")
+@click.option("--wanted-error", type=float, help="Find the epsilon that reaches this mean error.")
 @click.option("--tables", is_flag=True, help="Also list the tables that will be measured.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Write a picture (.png or .svg).")
 @json_option
 def plan(
     structure: str,
-    epsilon: float,
+    epsilon: float | None,
     rows: int,
+    schema: str | None,
+    max_contributions: int | None,
+    public_cpts: str | None,
     guess: str | None,
     workload: str | None,
+    options: tuple[str, ...],
     wanted_error: float | None,
     tables: bool,
     plot: str | None,
@@ -51,9 +67,13 @@ def plan(
 ) -> None:
     """Forecast the errors of `dpbn learn` on STRUCTURE. Reads public facts only.
 
+    Options mean what they mean to `dpbn learn`. Of those that choose records (--unit, --on-unknown) it needs none:
+    say in --rows about how many records will count.
+
     \b
     dpbn plan alarm --epsilon 1 --rows 10000
     dpbn plan alarm --rows 10000 --wanted-error 0.05
+    dpbn plan ward.bif --schema ward.schema.toml --rows 5000
     """
     import dpbn
     from dpbn.files import check_writable
@@ -62,28 +82,35 @@ def plan(
     from dpbn.workload import read_workload
 
     public = dpbn.load_structure(structure)
+    if schema:
+        public, _, max_contributions = with_schema(public, schema, None, max_contributions)
     if plot:
         check_writable(plot)
     with working("simulating releases"):
         forecast = dpbn.plan(
             public,
-            epsilon,
+            1.0 if epsilon is None else epsilon,
             rows,
+            max_contributions=1 if max_contributions is None else max_contributions,
+            public_cpts=read_mapping(public_cpts, "public CPTs"),
             guess=load_model(guess) if guess else None,
             workload=read_workload(workload, public) if workload else None,
             **choices,
+            **own_options(options, dpbn.plan),
         )
         wanted = forecast.epsilon_for(wanted_error) if wanted_error is not None else None
+        if wanted and epsilon is None:
+            forecast = forecast.again(wanted)
         span = forecast.span
     if plot:
         forecast.plot(plot)
     if as_json:
         print_json({**forecast.to_dict(), **({"epsilon_for_wanted_error": wanted} if wanted else {})})
         return
-    _show(forecast, span, tables)
     if wanted:
         enough = "is reached at any epsilon from" if wanted == LEAST_EPSILON else "needs epsilon"
         click.echo(f"a mean error of {wanted_error:g} {enough} {wanted:.3g}")
+    _show(forecast, span, tables)
 
 
 def _show(forecast: Forecast, span: str, tables: bool) -> None:

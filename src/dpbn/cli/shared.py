@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import threading
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 if TYPE_CHECKING:
-    from dpbn.network import BayesianNetwork
+    from dpbn.network import BayesianNetwork, Structure
     from dpbn.release import Release
 
 METHODS, NEIGHBORS = ("optimized", "uniform", "icml2020", "exact"), ("add-remove", "replace")  # defaults first
@@ -23,7 +24,11 @@ PATIENCE = 2.0  # seconds before progress shows itself
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 given_option = click.option(
-    "--given", "-g", multiple=True, metavar="NODE=STATE", help="Evidence; repeat for more nodes."
+    "--given",
+    "-g",
+    multiple=True,
+    metavar="NODE=STATE",
+    help="Evidence, also a number for its range; repeat for more nodes.",
 )
 soft_option = click.option(
     "--soft",
@@ -59,6 +64,15 @@ class InputFile(click.Path):
         if place.is_dir():
             raise InputError(f"{str(value)!r} must be a file, got a folder")
         return value
+
+
+schema_option = click.option("--schema", type=InputFile(dir_okay=False), help="TOML file: cut points, columns, unit.")
+contributions_option = click.option("--max-contributions", type=int, help="Rows kept per person.  [default: 1]")
+prior_option = click.option("--prior", type=float, help="Public Dirichlet pseudo-count added to every cell.")
+public_cpts_option = click.option("--public-cpts", type=InputFile(), help="JSON {node: CPT} that is public already.")
+own_option = click.option(
+    "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method itself."
+)
 
 
 def word_option(name: str, *choices: str) -> Callable[[Any], Any]:
@@ -216,7 +230,15 @@ def _likelihoods(node: str, text: str) -> dict[str, float]:
     return found
 
 
-def parse_options(items: Iterable[str]) -> dict[str, Any]:
+def own_options(items: Iterable[str], caller: Callable[..., Any]) -> dict[str, Any]:
+    """Options of the method itself, none of them one that the `caller` has for all."""
+    own = _parse_options(items)
+    if reserved := sorted(set(own) & set(inspect.signature(caller).parameters)):
+        raise click.UsageError(f"--option must name an option of the method itself, got {reserved[0]!r}: see --help")
+    return own
+
+
+def _parse_options(items: Iterable[str]) -> dict[str, Any]:
     """("stage_one=0.2",) -> {"stage_one": 0.2}: JSON values, anything else is text."""
     from dpbn.errors import FormatError
     from dpbn.files import parse_json
@@ -284,6 +306,18 @@ def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
     if not isinstance(document, dict):
         raise FormatError(f"{subject} must be a JSON object, got {type(document).__name__}", source=path)
     return document
+
+
+def with_schema(
+    public: Structure, path: str, unit: str | None, contributions: int | None
+) -> tuple[Structure, str | None, int | None]:
+    """The structure with the schema file's columns and cut points; options given on the line win."""
+    from dpbn.files import located, read_text
+    from dpbn.formats.schema_file import read_schema
+
+    with located(path):
+        found, schema_unit, schema_contributions = read_schema(read_text(path), public)
+    return found, unit or schema_unit, schema_contributions if contributions is None else contributions
 
 
 def check_output(path: str, *inputs: str | None, overwrite: bool, by_release: bool = False, size: int = 0) -> None:

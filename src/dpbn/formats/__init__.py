@@ -65,10 +65,11 @@ def load_structure(
     return structure
 
 
-def write_network(network: BayesianNetwork | Release, path: str | Path) -> None:
+def write_network(network: BayesianNetwork | Structure | Release, path: str | Path) -> None:
     """Write a network, or that of a release, as the extension says: a whole file or none, and never over a release.
 
-    The network of a release that is not private is written with a note that says so.
+    The network of a release that is not private is written with a note that says so. A structure alone is written
+    as .json only: other programs want the probabilities as well, and other formats have no cut points.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"the place of a network must be a path, got {type(path).__name__}: the network comes first")
@@ -76,9 +77,12 @@ def write_network(network: BayesianNetwork | Release, path: str | Path) -> None:
     writer = _by_extension(target)
     note = NOT_PRIVATE if getattr(network, "private", True) is False else ""
     plain = {"doctype": False} if _extension(target) == ".bifxml" else {}  # pyAgrum cannot read one
-    network = network if isinstance(network, BayesianNetwork) else getattr(network, "network", network)  # of a release
-    if not isinstance(network, BayesianNetwork):
-        raise InputError(f"a network to write must be a BayesianNetwork or a release, got {type(network).__name__}")
+    network = getattr(network, "network", network)  # of a release
+    if isinstance(network, Structure) and writer is not project_json:
+        raise FormatError(f"a structure without probabilities must be written as .json, got {target.name!r}")
+    if not isinstance(network, (BayesianNetwork, Structure)):
+        kind = type(network).__name__
+        raise InputError(f"a network to write must be a BayesianNetwork, a Structure or a release, got {kind}")
     check_replaceable(target)
     with located(path):
         files.write_text(target, writer.write(network, note, **plain))

@@ -115,7 +115,8 @@ def network_from_dict(document: Any) -> BayesianNetwork:
     structure = structure_from_dict(document)
     cpts = document.get("cpts")
     if not isinstance(cpts, dict):
-        raise FormatError(f"'cpts' must be an object with one CPT per variable, got {_kind(cpts)}")
+        hint = ": a structure alone, to learn or plan with" if cpts is None else ""
+        raise FormatError(f"'cpts' must be an object with one CPT per variable, got {_kind(cpts)}{hint}")
     wrong = sorted(set(cpts) ^ set(structure.nodes))
     if wrong:
         raise FormatError(f"'cpts' must have exactly one CPT per variable, got a mismatch at {wrong[0]!r}")
@@ -157,7 +158,8 @@ def read_structure(text: str) -> Structure:
     return structure_from_dict(_decoded(text))
 
 
-def write(network: BayesianNetwork, note: str = "") -> str:
-    """JSON text that reads back to an equal network."""
+def write(network: BayesianNetwork | Structure, note: str = "") -> str:
+    """JSON text that reads back to an equal network, or structure."""
+    body = structure_to_dict(network) if isinstance(network, Structure) else network_to_dict(network)
     head: dict[str, Any] = {"format": FORMAT, "version": VERSION} | ({"note": note} if note else {})
-    return json.dumps(head | network_to_dict(network), ensure_ascii=False) + "\n"
+    return json.dumps(head | body, ensure_ascii=False) + "\n"

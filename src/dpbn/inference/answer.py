@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError, QueryError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,17 @@ class Answer:
     def weak_rows(self) -> list[Any]:
         """CPT rows below the noise floor that this answer leans on, heaviest first; none for a plain network."""
         return [] if self.leaning is None else self.leaning()
+
+    def to_frame(self, level: float | None = 0.9) -> pandas.DataFrame:
+        """One row per combination of states, with the ends of its interval where there is one and a level is given."""
+        import pandas
+
+        columns = {"probability": self.values.ravel()}
+        if self.bars is not None and level is not None:
+            low, high = self.interval(level)
+            columns |= {"low": low.ravel(), "high": high.ravel()}
+        index = pandas.MultiIndex.from_product(self.states, names=self.variables)
+        return pandas.DataFrame(columns, index if len(self.variables) > 1 else index.get_level_values(0))
 
     def to_dict(self) -> dict[str, Any]:
         """Labels and probabilities, ready for JSON."""

@@ -84,10 +84,7 @@ def _mapped(codes: NDArray[np.int64], distinct: list[Any], variable: Variable) -
 
 
 def _code(value: Any, rule: Matching) -> int:
-    """By the rule that learned; text that is no label is taken for what it spells, as fields of a CSV file are."""
-    code = rule.code(value)
-    if code is None and isinstance(value, str):
-        code = rule.written(value)
+    code = rule.meant(value)
     if code is None:
         raise QueryError(f"values of {rule.variable.name!r} must be {rule.variable.declared}, got {value!r}")
     return code

@@ -12,10 +12,11 @@ import numpy as np
 
 from dpbn.errors import QueryError, did_you_mean
 from dpbn.inference.contraction import Array
+from dpbn.matching import Matching
 from dpbn.network import Structure
 
 LARGEST_PRODUCT = math.log(1e300)
-Evidence = Mapping[str, Any]  # a label, or one likelihood per state (sequence, array, or {label: likelihood})
+Evidence = Mapping[str, Any]  # a label or value, or one likelihood per state (sequence, array, or {label: likelihood})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,12 @@ class Findings:
 class Vocabulary:
     """The names and labels of a structure, as numbers."""
 
-    __slots__ = ("codes", "nodes", "positions", "sizes", "states")
+    __slots__ = ("codes", "nodes", "positions", "sizes", "states", "variables")
 
     def __init__(self, structure: Structure):
         self.nodes = structure.nodes
         self.positions = {name: i for i, name in enumerate(structure.nodes)}
+        self.variables = structure.schema.variables
         self.states = tuple(structure.states(name) for name in structure.nodes)
         self.codes = tuple({label: i for i, label in enumerate(labels)} for labels in self.states)
         self.sizes = [len(labels) for labels in self.states]
@@ -82,8 +84,8 @@ class Vocabulary:
         log_scale = log_left = 0.0
         for name, value in evidence.items():
             variable = self.position(name)
-            if isinstance(value, str):
-                hard[variable] = self.code(variable, value)
+            if isinstance(value, str) or not _several(value):
+                hard[variable] = self._observed(variable, value)
             else:
                 given = soft[variable] = self._likelihood(variable, value)
                 peak = float(given.max()) or 1.0
@@ -96,14 +98,31 @@ class Vocabulary:
                     )
         return Findings(hard, soft, log_scale)
 
+    def told(self, evidence: Evidence | None, findings: Findings) -> dict[str, Any]:
+        """`evidence` by the states that were observed, whatever they were given as."""
+        return {**(evidence or {}), **{self.nodes[v]: self.states[v][code] for v, code in findings.hard.items()}}
+
+    def _observed(self, variable: int, value: Any) -> int:
+        """The code of a label; or, with cut points, of a value as a table has it: a number within an interval."""
+        declared = self.variables[variable]
+        if declared.cut_points is None:
+            return self.code(variable, value)
+        code = Matching(declared, None).meant(value)
+        if code is None:
+            ranges = ", ".join(f"{state} is {words}" for state, words in declared.ranges.items())
+            raise self._unknown(variable, value, f" or a number ({ranges})")
+        return code
+
     def code(self, variable: int, label: Any) -> int:
         try:
             return self.codes[variable][label]
         except (KeyError, TypeError):
-            hint = did_you_mean(label, self.states[variable])
-            raise QueryError(
-                f"state of {self.nodes[variable]!r} must be one of {list(self.states[variable])}, got {label!r}{hint}"
-            ) from None
+            raise self._unknown(variable, label) from None
+
+    def _unknown(self, variable: int, value: Any, more: str = "") -> QueryError:
+        name, states = self.nodes[variable], self.states[variable]
+        hint = did_you_mean(value, states)
+        return QueryError(f"state of {name!r} must be one of {list(states)}{more}, got {value!r}{hint}")
 
     def _likelihood(self, variable: int, value: Any) -> Array:
         name, size = self.nodes[variable], self.sizes[variable]
@@ -111,16 +130,19 @@ class Vocabulary:
             vector = np.zeros(size)  # states left out are impossible
             for label, likelihood in value.items():
                 vector[self.code(variable, label)] = _number(name, likelihood)
-        elif isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, bytes) and np.ndim(value):
+        else:
             if len(value) != size:
                 raise QueryError(f"soft evidence on {name!r} must give {size} likelihoods, got {len(value)}")
             vector = np.array([_number(name, v) for v in value])
-        else:
-            self.code(variable, value)  # not a label either: says so
-            raise QueryError(f"evidence on {name!r} must be a label or likelihoods, got {value!r}")
         if not np.all(np.isfinite(vector) & (vector >= 0)):
             raise QueryError(f"soft evidence on {name!r} must be finite and >= 0, got {vector.tolist()}")
         return vector
+
+
+def _several(value: Any) -> bool:
+    """Whether it is likelihoods, right or wrong, and no single value."""
+    listed = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, bytes) and np.ndim(value) > 0
+    return listed or isinstance(value, Mapping)
 
 
 def _number(name: str, value: Any) -> float:

@@ -42,8 +42,8 @@ WORTH_A_PLAN = 4  # times a question is asked of a large tree before it gets a p
 class Inference:
     """Exact answers from a network or a release; plans and compiled tables are kept between questions.
 
-    Evidence maps a node to a label, or (soft evidence) to one likelihood per state. A factor of more than
-    `limit` cells is refused before it is allocated.
+    Evidence maps a node to a label, to a number where the node has cut points, or (soft evidence) to one likelihood per
+    state. A factor of more than `limit` cells is refused before it is allocated.
     """
 
     def __init__(self, source: Any, *, strategy: str = "auto", limit: int = CELL_LIMIT):
@@ -92,10 +92,11 @@ class Inference:
             values = self._elimination.query(variables, findings)
         names = tuple(self._words.nodes[v] for v in variables)
         states = tuple(self._words.states[v] for v in variables)
+        given = self._words.told(evidence, findings)
         if not self._noisy:
-            return Answer(names, values, states, dict(evidence or {}))
-        bars = partial(self._interval, names, values, evidence)
-        return Answer(names, values, states, dict(evidence or {}), bars, partial(self.weak_rows, names, evidence))
+            return Answer(names, values, states, given)
+        bars = partial(self._interval, names, values, given)
+        return Answer(names, values, states, given, bars, partial(self.weak_rows, names, given))
 
     @property
     def _noisy(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from dpbn.errors import InputError, did_you_mean
@@ -49,7 +50,7 @@ def learner_of(
         filled["workload"] = workload
     elif workload:
         raise InputError(f"a workload must be given to a method that uses one, got method {method!r}")
-    return lambda *arguments, **named: learner(*arguments, **named, **filled)
+    return partial(learner, **filled)  # another process can have it, unlike a lambda
 
 
 def takes_workload(method: str) -> bool:

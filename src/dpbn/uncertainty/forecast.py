@@ -26,6 +26,7 @@ from dpbn.measurement import Measurement, finest
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
+from dpbn.public import Array, checked_cpts, dirichlet_prior
 from dpbn.release import Release
 from dpbn.support import FLOOR, row_support
 from dpbn.uncertainty.guess import CONCENTRATION, LEAST_EVEN, MOST_EVEN, typical_network
@@ -155,7 +156,6 @@ class Forecast:
         return plot_forecast(self, path)
 
 
-@np.errstate(under="ignore")  # as NumPy has it, also for a caller who has it raise
 def plan(
     structure: str | Path | Structure | BayesianNetwork | Release,
     epsilon: float = 1.0,
@@ -165,6 +165,8 @@ def plan(
     method: str = "optimized",
     neighbors: str = "add-remove",
     max_contributions: int = 1,
+    prior: float | Mapping[str, Any] | None = None,
+    public_cpts: Mapping[str, Any] | None = None,
     guess: Any = None,
     workload: Iterable[Query] | None = None,
     simulations: int = 8,
@@ -173,6 +175,8 @@ def plan(
     """Forecast the errors of `dpbn.learn` with these settings on a table of about `rows` records.
 
     `guess` (a BayesianNetwork or an earlier release) makes the forecast sharper; without it typical CPTs are drawn.
+    `public_cpts` are taken to be true. What is left of `dpbn.learn` decides which records count (`unit`,
+    `on_unknown`): say in `rows` how many will.
     """
     structure = load_structure(structure)
     for name, count in (("rows", rows), ("simulations", simulations)):
@@ -185,33 +189,66 @@ def plan(
     learner = learner_of(method, options, delta, None, plan)
     if queries and takes_workload(method):
         learner = learner_of(method, options, delta, queries)
-    known = _network_of(guess, structure)
+    return _Simulation(
+        structure=structure,
+        rows=rows,
+        delta=float(delta),
+        sensitivity=sensitivity,
+        method=method,
+        learner=learner,
+        queries=queries,
+        prior=dirichlet_prior(structure, prior),
+        public_cpts=checked_cpts(structure, public_cpts),
+        guess=_network_of(guess, structure),
+        simulations=simulations,
+    )(epsilon)
 
-    def forecast_at(epsilon: float, concentration: float = CONCENTRATION) -> Forecast:
-        budget, runs = Budget(epsilon, delta), []
-        for seed in range(simulations):
-            truth = known or typical_network(structure, seed, concentration)
-            curator = Curator(simulated(truth, rows, seed), InsecureNoise(seed), budget, sensitivity)
-            learned = learner(structure, curator, prior={}, public_cpts={})
-            runs.append(_judge(truth, learned, curator.measurements, rows, queries, seed))
+
+@dataclass(frozen=True)
+class _Simulation:
+    """All that a forecast rests on but epsilon and how even unknown CPTs are."""
+
+    structure: Structure
+    rows: int
+    delta: float
+    sensitivity: Sensitivity
+    method: str
+    learner: Callable[..., Learned]
+    queries: Sequence[Query]
+    prior: Mapping[str, Array]
+    public_cpts: Mapping[str, Array]
+    guess: BayesianNetwork | None
+    simulations: int
+
+    @np.errstate(under="ignore")  # as NumPy has it, also for a caller who has it raise
+    def __call__(self, epsilon: float, concentration: float = CONCENTRATION) -> Forecast:
+        runs = [self._run(seed, Budget(epsilon, self.delta), concentration) for seed in range(self.simulations)]
+        nodes = self.structure.nodes
         return Forecast(
             epsilon=float(epsilon),
-            delta=float(delta),
-            rows=rows,
-            method=method,
+            delta=self.delta,
+            rows=self.rows,
+            method=self.method,
             tables=tuple(
                 PlannedTable(m.names, m.values.size, m.mechanism, m.scale, math.sqrt(m.variance))
                 for m in finest(runs[0].measurements)
             ),
-            node_errors={n: float(np.mean([run.nodes[n] for run in runs])) for n in structure.nodes},
-            query_errors={q: float(np.mean([run.queries[q] for run in runs])) for q in queries},
-            rare_rows={n: float(np.mean([run.rare[n] for run in runs])) for n in structure.nodes},
+            node_errors={n: float(np.mean([run.nodes[n] for run in runs])) for n in nodes},
+            query_errors={q: float(np.mean([run.queries[q] for run in runs])) for q in self.queries},
+            rare_rows={n: float(np.mean([run.rare[n] for run in runs])) for n in nodes},
             simulated=tuple(float(np.mean(list(run.nodes.values()))) for run in runs),
-            guessed=known is not None,
-            again=forecast_at,
+            guessed=self.guess is not None,
+            again=self,
         )
 
-    return forecast_at(epsilon)
+    def _run(self, seed: int, budget: Budget, concentration: float) -> _Run:
+        drawn = self.guess or typical_network(self.structure, seed, concentration)
+        truth = BayesianNetwork(
+            self.structure, {node: self.public_cpts.get(node, drawn.cpt(node)) for node in drawn.nodes}
+        )
+        curator = Curator(simulated(truth, self.rows, seed), InsecureNoise(seed), budget, self.sensitivity)
+        learned = self.learner(self.structure, curator, prior=self.prior, public_cpts=self.public_cpts)
+        return _judge(truth, learned, curator.measurements, self.rows, self.queries, seed)
 
 
 def _is_number(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbn.graph import Dag, requisite
-from dpbn.inference.evidence import Evidence
+from dpbn.inference.evidence import Evidence, Vocabulary
 from dpbn.support import supports
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ def weak_rows_behind(
     ask: Inference, targets: Sequence[str], evidence: Evidence | None, least: float = LEAST
 ) -> list[WeakRow]:
     """Weak rows of relevant nodes that carry at least `least` of the probability given the evidence, heaviest first."""
-    evidence = dict(evidence or {})
+    evidence = _told(ask, evidence)
     return _weak_rows(ask, relevant(ask.source.structure.dag, targets, evidence), evidence, least)
 
 
 def leanings(ask: Inference, evidence: Evidence | None) -> dict[str, Leaning]:
     """What the posterior of every node that is not observed leans on; nodes whose posterior leans on none left out."""
-    evidence, dag = dict(evidence or {}), ask.source.structure.dag
+    evidence, dag = _told(ask, evidence), ask.source.structure.dag
     rows = _weak_rows(ask, dag.nodes, evidence, LEAST)
     found = {}
     for target in dag.nodes:
@@ -72,6 +72,11 @@ def relevant(dag: Dag, targets: Sequence[str], evidence: Evidence) -> set[str]:
     """Nodes whose CPTs can matter to P(targets | evidence)."""
     children, observed = {node: dag.children(node) for node in dag.nodes}, _observed(evidence)
     return requisite(dag.parents, children, targets, observed, evidence.keys() - observed)
+
+
+def _told(ask: Inference, evidence: Evidence | None) -> dict[str, Any]:
+    words = Vocabulary(ask.source.structure)
+    return words.told(evidence, words.findings(evidence))
 
 
 def _observed(evidence: Mapping[str, Any]) -> dict[str, str]:

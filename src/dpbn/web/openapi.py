@@ -33,8 +33,8 @@ SCHEMAS: dict[str, Any] = {
         {
             "evidence": {
                 "type": "object",
-                "additionalProperties": {"type": "string"},
-                "description": "observed state of each observed node",
+                "additionalProperties": {"type": ["string", "number"]},
+                "description": "observed state of each observed node; a number where the node has ranges",
                 "examples": [{"BP": "LOW"}],
             },
             "soft": {

@@ -15,9 +15,9 @@ _KEYS = {"assignment", "evidence", "level", "soft", "targets"}
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Evidence (one label per node), soft evidence (likelihoods per node), and what is asked. Hashable."""
+    """Evidence (one label or number per node), soft evidence (likelihoods per node), and what is asked. Hashable."""
 
-    evidence: tuple[tuple[str, str], ...] = ()
+    evidence: tuple[tuple[str, Any], ...] = ()
     soft: tuple[tuple[str, tuple[float, ...]], ...] = ()
     targets: tuple[str, ...] = ()
     level: float = 0.9
@@ -25,7 +25,7 @@ class Question:
 
     @property
     def findings(self) -> dict[str, Any]:
-        """Evidence as `Inference` takes it: a label, or one likelihood per state."""
+        """Evidence as `Inference` takes it: a label or number, or one likelihood per state."""
         return {**dict(self.evidence), **{node: list(likelihood) for node, likelihood in self.soft}}
 
 
@@ -40,7 +40,7 @@ def read_question(body: bytes) -> Question:
     unknown = sorted(set(document) - _KEYS)
     if unknown:
         raise QueryError(f"a question must only have the fields {sorted(_KEYS)}, got {unknown}")
-    evidence = _labels("evidence", document.get("evidence", {}))
+    evidence = _labels("evidence", document.get("evidence", {}), numbers=True)
     soft = _soft(document.get("soft", {}))
     both = sorted(dict(evidence).keys() & dict(soft).keys())
     if both:
@@ -54,12 +54,13 @@ def read_question(body: bytes) -> Question:
     )
 
 
-def _labels(subject: str, value: Any) -> tuple[tuple[str, str], ...]:
+def _labels(subject: str, value: Any, numbers: bool = False) -> tuple[tuple[str, Any], ...]:
     if not isinstance(value, Mapping):
         raise QueryError(f"{subject} must be an object of node: state, got {type(value).__name__}")
     for node, state in value.items():
-        if not isinstance(state, str):
-            raise QueryError(f"{subject} of {node!r} must be a state label, got {type(state).__name__}")
+        if not isinstance(state, str) and not (numbers and _is_number(state)):
+            wanted = "a state label or a number" if numbers else "a state label"
+            raise QueryError(f"{subject} of {node!r} must be {wanted}, got {type(state).__name__}")
     return tuple(sorted(value.items()))
 
 
