@@ -18,7 +18,7 @@ from dpbn.network import BayesianNetwork, Structure
 from dpbn.statement import summary, visible
 
 if TYPE_CHECKING:
-    from dpbn.inference import Answer
+    from dpbn.inference import Answer, Comparison
     from dpbn.release import Release
 
 INK, LINE, PAPER, MUTED = "#1c2530", "#8393a5", "#ffffff", "#5a6877"
@@ -181,7 +181,27 @@ def answer_html(answer: Answer, bars: tuple[NDArray[np.float64], NDArray[np.floa
         ends = [float(end[cell]) for end in bars] if bars else []
         shown = [" – ".join(map(probability, ends))] if bars else []
         rows.append((*labels, probability(value), *shown, bar_svg(value, ends)))
+    columns = [*answer.variables, "probability", *(["90% interval"] if bars else []), ""]
+    return html_table(columns, rows, _asked(answer)) + _left_out(left)
+
+
+def comparison_html(found: Comparison, bars: tuple[NDArray[np.float64], NDArray[np.float64]] | None) -> str:
+    """The same for two answers and their difference, by the first answer."""
+    cells, left = found.first.most_probable(_SHOWN_ROWS)
+    rows = []
+    for cell in cells:
+        labels = [escaped(states[i]) for states, i in zip(found.states, cell, strict=True)]
+        shown = [probability(float(answer.values[cell])) for answer in (found.first, found.second)]
+        ends = [" – ".join(f"{end[cell]:+.3f}" for end in bars)] if bars else []
+        rows.append((*labels, *shown, f"{found.values[cell]:+.3f}", *ends))
+    columns = [*found.variables, "first", "second", "difference", *(["90% interval"] if bars else [])]
+    return html_table(columns, rows, f"{_asked(found.first)} − {_asked(found.second)}") + _left_out(left)
+
+
+def _asked(answer: Answer) -> str:
     given = ", ".join(f"{name} = {value}" for name, value in answer.evidence.items())
-    title = f"P({', '.join(answer.variables)}{' | ' + given if given else ''})"
-    more = f"<p>and {left} combinations that are less probable</p>" if left else ""
-    return html_table([*answer.variables, "probability", *(["90% interval"] if bars else []), ""], rows, title) + more
+    return f"P({', '.join(answer.variables)}{' | ' + given if given else ''})"
+
+
+def _left_out(left: int) -> str:
+    return f"<p>and {left} combinations that are less probable</p>" if left else ""

@@ -29,3 +29,32 @@ def test_error_bars_can_be_left_out(run, release, monkeypatch):
     assert told.code == 0 and "interval" not in told.out
     document = json.loads(run("query", release, "lung", "--no-interval", "--json").out)
     assert "low" not in document and "weak_rows" in document
+
+
+def test_a_comparison_tells_both_answers_and_their_difference(run, release):
+    document = json.loads(run("query", release, "lung", "--given", "smoke=yes", "--versus", "smoke=no", "--json").out)
+    first, second = document["first"], document["second"]
+    assert (first["evidence"], second["evidence"]) == ({"smoke": "yes"}, {"smoke": "no"})
+    assert document["difference"] == [one - other for one, other in zip(first["values"], second["values"], strict=True)]
+    assert all(low < high for low, high in zip(document["low"], document["high"], strict=True))
+    assert document["privacy"].keys() == {"low", "high"} and "weak_rows" in document
+    told = run("query", release, "lung", "--given", "smoke=yes", "--versus", "smoke=no").out
+    assert "versus" in told and f"{document['difference'][0]:+.4f}" in told and f"{document['high'][0]:+.4f}" in told
+
+
+def test_what_versus_leaves_out_is_not_observed(run):
+    given = ("query", "asia", "dysp", "--given", "smoke=yes", "--given", "xray=yes", "--json")
+    document = json.loads(run(*given, "--versus", "smoke").out)
+    assert document["second"]["evidence"] == {"xray": "yes"} and "low" not in document
+    assert json.loads(run(*given, "--versus", "tub=no").out)["second"]["evidence"] == {
+        "smoke": "yes",
+        "xray": "yes",
+        "tub": "no",
+    }
+
+
+def test_versus_must_name_a_state_or_observed_nodes(run):
+    told = run("query", "asia", "dysp", "--versus", "smoke")
+    assert told.code == 2 and "--versus must be NODE=STATE" in told.err
+    told = run("query", "asia", "dysp", "--versus", "smoke=maybe")
+    assert told.code == 1 and "state of 'smoke' must be one of" in told.err

@@ -49,6 +49,7 @@ TWINS = {
             "interval": "dpbn.inference:Answer.interval",
             "no_interval": "dpbn:Inference.query",  # an answer computes its interval when asked for it
             "only_plan": "dpbn:Inference.plan",
+            "versus": "dpbn:Inference.compare",
         },
     ),
     "map": (

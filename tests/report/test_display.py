@@ -32,6 +32,14 @@ def test_answer_shows_its_question_and_largest_value(release):
     assert probability(float(answer.values.max())) in shown
 
 
+def test_a_comparison_shows_both_answers_and_the_difference(release):
+    found = dpbn.Inference(release).compare("lung", {"smoke": "yes"}, {"smoke": "no"})
+    shown = found._repr_html_()
+    assert "P(lung | smoke = yes) − P(lung | smoke = no)" in shown
+    for text in (probability(found.first["no"]), f"{found['no']:+.3f}", f"{found.interval(0.9)[1][1]:+.3f}"):
+        assert text in shown
+
+
 def test_allocation_is_still_a_mapping(release):
     assert dict(release.allocation) == release.allocation
     assert sum(release.allocation.values()) == pytest.approx(1.0)
@@ -40,7 +48,13 @@ def test_allocation_is_still_a_mapping(release):
 def test_hostile_labels_stay_text():
     network = hostile_network()
     answer = dpbn.Inference(network).query([LABELS[0]], {LABELS[1]: LABELS[2]})
-    for shown in (network._repr_html_(), network.structure._repr_svg_(), answer._repr_html_()):
+    change = dpbn.Inference(network).compare([LABELS[0]], {LABELS[1]: LABELS[2]})
+    for shown in (
+        network._repr_html_(),
+        network.structure._repr_svg_(),
+        answer._repr_html_(),
+        change._repr_html_(),
+    ):
         root = ET.fromstring(f"<div>{shown}</div>")
         assert not [e.tag for e in root.iter() if e.tag.rpartition("}")[2] in {"script", "img", "a", "iframe"}]
         assert not [a for e in root.iter() for a in e.attrib if a.startswith("on")]

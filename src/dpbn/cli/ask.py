@@ -18,6 +18,7 @@ from dpbn.cli.shared import (
     open_model,
     overwrite_option,
     parse_given,
+    parse_versus,
     print_json,
     print_table,
     soft_option,
@@ -37,6 +38,12 @@ MOST_NAMED = 4  # weak rows
 @click.argument("targets", nargs=-1, required=True)
 @given_option
 @soft_option
+@click.option(
+    "--versus",
+    multiple=True,
+    metavar="NODE=STATE",
+    help="Compare with this instead of what --given says of NODE; NODE alone: with NODE not observed.",
+)
 @click.option("--interval", type=float, default=0.9, show_default=True, help="Level of the error bars (releases only).")
 @click.option("--no-interval", is_flag=True, help="No error bars, which take most of the time on a large network.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show what the question would take, and do not ask it.")
@@ -46,6 +53,7 @@ def query(
     targets: tuple[str, ...],
     given: tuple[str, ...],
     soft: tuple[str, ...],
+    versus: tuple[str, ...],
     interval: float,
     no_interval: bool,
     only_plan: bool,
@@ -56,6 +64,7 @@ def query(
     \b
     dpbn query alarm.release.json HR --given BP=LOW
     dpbn query asia lung bronc --given smoke=yes
+    dpbn query alarm.release.json HR --given BP=LOW --versus BP=HIGH
     dpbn query asia lung --soft 'smoke={"yes": 0.7, "no": 0.3}' --json
     """
     from dpbn.inference import Inference
@@ -69,24 +78,31 @@ def query(
         _show_plan(ask.plan(list(targets), evidence), as_json)
         return
     with working("computing"):
-        answer = ask.query(list(targets), evidence)
-        bars = {} if no_interval else _intervals(answer, interval)
+        found: Any = (
+            ask.compare(list(targets), evidence, parse_versus(versus, evidence, network_of(opened)))
+            if versus
+            else ask.query(list(targets), evidence)
+        )
+        bars = {} if no_interval else _intervals(found, interval)
     if as_json:
-        print_json(_document(answer, interval, bars))
+        print_json(_document(found, interval, bars))
         return
-    cells, left = answer.most_probable(MOST_ROWS)
+    first, sign = (found.first, "+") if versus else (found, "")
+    told = {"given": first, "versus": found.second, "difference": found} if versus else {"probability": found}
+    cells, left = first.most_probable(MOST_ROWS)
     rows = []
     for cell in cells if left else sorted(cells):
-        labels = [s[i] for s, i in zip(answer.states, cell, strict=True)]
-        ends = [f"{low[cell]:.4f} {dash()} {high[cell]:.4f}" for low, high in bars.values()]
-        rows.append((*labels, f"{answer.values[cell]:.4f}", *ends))
-    columns = [*answer.variables, "probability"]
+        labels = [s[i] for s, i in zip(found.states, cell, strict=True)]
+        values = [f"{its.values[cell]:{sign if its is found else ''}.4f}" for its in told.values()]
+        ends = [f"{low[cell]:{sign}.4f} {dash()} {high[cell]:{sign}.4f}" for low, high in bars.values()]
+        rows.append((*labels, *values, *ends))
+    columns = [*found.variables, *told]
     if bars:
         columns += [f"{100 * interval:.10g}% interval", "privacy alone", "sampling alone"]
     print_table(columns, rows)
     if left:
         click.echo(f"and {left:,} combinations less probable; --json gives all")
-    _warn_of_weak_rows(answer.weak_rows)
+    _warn_of_weak_rows(found.weak_rows)
 
 
 def _check_level(interval: float | None) -> None:
@@ -120,7 +136,7 @@ def _document(answer: Any, level: float, bars: dict[str, Any]) -> dict[str, Any]
     if bars:
         ends = {part: {"low": low.tolist(), "high": high.tolist()} for part, (low, high) in bars.items()}
         document |= {"level": level, **ends.pop("total"), **ends}
-    if answer.leaning is not None:
+    if answer.bars is not None:
         weak = [{"node": row.node, "parents": row.parents, "weight": row.weight} for row in answer.weak_rows]
         document["weak_rows"] = weak
     return document

@@ -175,20 +175,28 @@ def working(message: str) -> Iterator[Working]:
         progress.stop()
 
 
-def parse_given(given: Iterable[str], soft: Iterable[str], network: BayesianNetwork) -> dict[str, Any]:
+def parse_given(
+    given: Iterable[str], soft: Iterable[str], network: BayesianNetwork, plain: str = "--given"
+) -> dict[str, Any]:
     """("BP=LOW",) -> {"BP": "LOW"}; both may themselves contain '='. Soft evidence adds {"BP": {"LOW": 0.8}}."""
     evidence: dict[str, Any] = {}
-    for option, items in (("--given", given), ("--soft", soft)):
+    for option, items in ((plain, given), ("--soft", soft)):
         for item in items:
             node, state = _read(option, item, network)
             if not node or not state:
-                raise click.UsageError(
-                    f"{option} must be NODE={'STATE' if option == '--given' else 'JSON'}, got {item!r}"
-                )
+                wanted = {"--soft": "JSON", "--versus": "STATE, or a NODE of --given"}.get(option, "STATE")
+                raise click.UsageError(f"{option} must be NODE={wanted}, got {item!r}")
             if node in evidence:
                 raise click.UsageError(f"evidence must name a node once, got {node!r} twice")
-            evidence[node] = state if option == "--given" else _likelihoods(node, state)
+            evidence[node] = state if option == plain else _likelihoods(node, state)
     return evidence
+
+
+def parse_versus(versus: Iterable[str], evidence: Mapping[str, Any], network: BayesianNetwork) -> dict[str, Any]:
+    """`evidence` with "BP=HIGH" instead of what it says of BP; "BP" alone leaves BP out of it."""
+    items = list(versus)
+    told = parse_given([item for item in items if item not in evidence], (), network, "--versus")
+    return {node: state for node, state in {**evidence, **told}.items() if node not in items}
 
 
 def check_targets(targets: Iterable[str], network: BayesianNetwork) -> None:

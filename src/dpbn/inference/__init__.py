@@ -1,6 +1,6 @@
 """Exact inference in float64 numpy: plan, then execute."""
 
-from dpbn.inference.answer import Answer
+from dpbn.inference.answer import Answer, Comparison
 from dpbn.inference.bounds import ErrorBounds, error_bounds
 from dpbn.inference.derivatives import Derivatives, Differentiator, joint_derivatives, query_derivatives
 from dpbn.inference.networks import BatchInference
@@ -10,6 +10,7 @@ from dpbn.inference.queries import Inference
 __all__ = [
     "Answer",
     "BatchInference",
+    "Comparison",
     "Derivatives",
     "Differentiator",
     "ErrorBounds",

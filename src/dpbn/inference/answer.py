@@ -98,3 +98,64 @@ class Answer:
                 name: v if isinstance(v, str) else np.asarray(v).tolist() for name, v in self.evidence.items()
             },
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """P(variables | evidence) under two evidences; `values` is the first answer minus the second."""
+
+    first: Answer
+    second: Answer
+    bars: Callable[[float, str], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = field(
+        default=None, repr=False
+    )
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.first.variables
+
+    @property
+    def states(self) -> tuple[tuple[str, ...], ...]:
+        return self.first.states
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        return self.first.values - self.second.values
+
+    def __getitem__(self, labels: str | tuple[str, ...]) -> float:
+        """The difference for one label per variable, as for an answer."""
+        return self.first[labels] - self.second[labels]
+
+    def interval(self, level: float = 0.9, part: str = "total") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Low and high ends for every difference: not those of the answers, whose errors are partly the same."""
+        if self.bars is None:
+            raise QueryError("an interval must be asked of a comparison from a release made with noise, got another")
+        return self.bars(level, part)
+
+    @property
+    def weak_rows(self) -> list[Any]:
+        """CPT rows below the noise floor that either answer leans on, each with its larger weight, heaviest first."""
+        rows: dict[str, Any] = {}
+        for row in sorted([*self.first.weak_rows, *self.second.weak_rows], key=lambda row: -row.weight):
+            rows.setdefault(str(row), row)
+        return list(rows.values())
+
+    def to_frame(self, level: float | None = 0.9) -> pandas.DataFrame:
+        """One row per combination of states: both probabilities, the difference, the ends of its interval if any."""
+        frame = self.first.to_frame(None).rename(columns={"probability": "first"})
+        frame["second"], frame["difference"] = self.second.values.ravel(), self.values.ravel()
+        if self.bars is not None and level is not None:
+            frame["low"], frame["high"] = (end.ravel() for end in self.interval(level))
+        return frame
+
+    def to_dict(self) -> dict[str, Any]:
+        """Labels, both answers and their difference, ready for JSON."""
+        first, second = self.first.to_dict(), self.second.to_dict()
+        told = {"first": first, "second": second}
+        sides = {side: {key: answer[key] for key in ("values", "evidence")} for side, answer in told.items()}
+        return {"variables": first["variables"], "states": first["states"], **sides, "difference": self.values.tolist()}
+
+    def _repr_html_(self) -> str:
+        from dpbn.display import comparison_html
+
+        return comparison_html(self, None if self.bars is None else self.interval(0.9))

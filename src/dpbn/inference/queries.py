@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
-from dpbn.inference.answer import Answer
+from dpbn.inference.answer import Answer, Comparison
 from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree, plan_tree
 from dpbn.inference.columns import MISSING, column_codes, columns_of
 from dpbn.inference.elimination import EliminationEngine, impossible
@@ -98,6 +98,14 @@ class Inference:
         bars = partial(self._interval, names, values, given)
         return Answer(names, values, states, given, bars, partial(self.weak_rows, names, given))
 
+    def compare(
+        self, targets: str | Iterable[str], evidence: Evidence | None = None, other: Evidence | None = None
+    ) -> Comparison:
+        """P(targets | evidence) minus P(targets | other): what one observation instead of another makes of it."""
+        names = listed(targets)
+        first, second = self.query(names, evidence), self.query(names, other)
+        return Comparison(first, second, partial(self._difference, first, second) if self._noisy else None)
+
     @property
     def _noisy(self) -> bool:
         return bool(getattr(self.source, "measurements", ()))
@@ -115,6 +123,12 @@ class Inference:
         self, names: tuple[str, ...], values: Array, evidence: Evidence | None, level: float, part: str = "total"
     ) -> tuple[Array, Array]:
         return self.error_bars.query(values, names, evidence).interval(level, part)
+
+    def _difference(self, first: Answer, second: Answer, level: float, part: str = "total") -> tuple[Array, Array]:
+        bars = self.error_bars.difference(
+            first.values - second.values, first.variables, first.evidence, second.evidence
+        )
+        return bars.interval(level, part)
 
     def intervals(self, evidence: Evidence | None = None) -> dict[str, Bars]:
         """Error bars of every node's posterior: `.interval(0.9)`, and deviations by part (privacy, sampling)."""

@@ -8,7 +8,7 @@ quantile times the deviation. `make bench-intervals` measures the coverage.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -43,6 +43,7 @@ class Bars:
     total: Array
     privacy: Array
     sampling: Array
+    least: float = field(default=0.0, kw_only=True)  # that a value can be: -1 for a difference of probabilities
 
     def interval(self, level: float = 0.9, part: str = "total") -> tuple[Array, Array]:
         """Low and high ends that hold the true probability with about this confidence."""
@@ -52,7 +53,7 @@ class Bars:
             raise QueryError(f"part must be one of {PARTS}, got {part!r}")
         deviation = {"total": self.total, "privacy": self.privacy, "sampling": self.sampling}[part]
         reach = -NormalDist().inv_cdf((1 - level) / 2) * deviation
-        return np.clip(self.values - reach, 0.0, 1.0), np.clip(self.values + reach, 0.0, 1.0)
+        return np.clip(self.values - reach, self.least, 1.0), np.clip(self.values + reach, self.least, 1.0)
 
 
 class ErrorBars:
@@ -90,6 +91,13 @@ class ErrorBars:
     def query(self, values: Array, targets: Sequence[str], evidence: Evidence | None) -> Bars:
         """Bars of P(targets | evidence), whose released table is `values`."""
         return _bars(values, *(networks.query(targets, evidence) for networks in self._networks))
+
+    def difference(
+        self, values: Array, targets: Sequence[str], evidence: Evidence | None, other: Evidence | None
+    ) -> Bars:
+        """Bars of P(targets | evidence) - P(targets | other): both are asked of the same plausible networks."""
+        found = [networks.query(targets, evidence) - networks.query(targets, other) for networks in self._networks]
+        return replace(_bars(values, *found), least=-1.0)
 
     def posteriors(self, values: Mapping[str, Array], evidence: Evidence | None) -> dict[str, Bars]:
         """Bars of every node's posterior."""
