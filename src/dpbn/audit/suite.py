@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from dpbn.audit.blackbox import Verdict, audit, audit_profile, discrete_gaussian_profile, summed_profile
 from dpbn.audit.broken import broken_learn, broken_subjects
 from dpbn.audit.subjects import (
+    EPSILON,
     Subject,
     clean_subjects,
     delta_plan,
@@ -171,8 +172,8 @@ def _delta_tasks(runs: int, floor: float) -> list[Task]:
 def _planned(tables: int, delta: float, runs: int) -> Verdict:
     """The measurements `optimized` makes with noise apart on independent variables, without the estimate."""
     structure, table, neighbour = independent(tables)
-    asked = delta_plan(tables, 2, 1.0, delta)
-    draws = sliced(structure, asked, Budget(1.0, delta))
+    asked = delta_plan(tables, 2, delta)
+    draws = sliced(structure, asked, Budget(EPSILON, delta))
     return audit_profile(
         draws, table, neighbour, epsilon=0.0, profile=_promised(asked), runs=runs, pilot=max(500, runs // 2), many=True
     )
@@ -192,7 +193,7 @@ def _delta_learn(runs: int) -> list[Task]:
 
 def _learn_profile(tables: int, states: int, delta: float, runs: int) -> Verdict:
     structure, table, neighbour = independent(tables, states)
-    profile = _promised(delta_plan(tables, states, 1.0, delta))
+    profile = _promised(delta_plan(tables, states, delta))
     draws = whole_learn("optimized", structure, delta=delta)
     return audit_profile(
         draws, table, neighbour, epsilon=0.0, profile=profile, runs=runs, pilot=max(50, runs // 2), many=True
