@@ -24,6 +24,7 @@ from dpbn.inference.plan import CELL_LIMIT, Plan
 from dpbn.inference.predict import Predictor, impossible_rows
 from dpbn.inference.sampling import Sampler
 from dpbn.matching import headers_by_name
+from dpbn.sampling import labelled
 
 if TYPE_CHECKING:
     import pandas
@@ -267,15 +268,8 @@ class Inference:
 
     def sample(self, rows: int, evidence: Evidence | None = None, seed: int | None = None) -> pandas.DataFrame:
         """Rows drawn from P(all nodes | evidence), exactly, as a pandas DataFrame of categoricals."""
-        import pandas
-
         codes = self._sampler.codes(rows, self._words.findings(evidence), seed)
-        return pandas.DataFrame(
-            {
-                self._words.nodes[v]: pandas.Categorical.from_codes(its, categories=list(self._words.states[v]))
-                for v, its in codes.items()
-            }
-        )
+        return labelled(self._model.structure, dict(zip(self.nodes, codes, strict=True)))
 
     def plan(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Plan:
         """How `query` would answer (by the junction tree or by elimination), its width, cells and bytes.
