@@ -1,8 +1,9 @@
-"""What baselines share: the interface, a curator on seeded noise, and from family tables to CPTs."""
+"""What methods share: the interface, a curator on seeded noise, and from family tables to CPTs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,16 @@ ROUNDING = 1e-12  # shares are rounded down, so that the accountant's total, rou
 
 class Learner(Protocol):
     def __call__(self, structure: Structure, source: CountSource, epsilon: float, seed: int) -> Mapping[str, Array]: ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the comparison. `guarantee` is that of the same mechanism on secure noise, `delta` its delta."""
+
+    title: str
+    learn: Learner
+    guarantee: str = "ε-DP"
+    delta: float = 0.0
 
 
 def experiment_curator(source: CountSource, epsilon: float, seed: int, *, delta: float = 0.0) -> Curator:
