@@ -24,7 +24,7 @@ from dpbn.cli.shared import (
     print_json,
     prior_option,
     public_cpts_option,
-    read_mapping,
+    read_public_cpts,
     schema_option,
     with_schema,
     word_option,
@@ -111,7 +111,7 @@ def learn(
     Budget(epsilon, delta)  # refuse nonsense before asking about it
     Sensitivity(choices["neighbors"], contributions)
     own = own_options(options, dpbn.learn)
-    public_tables = read_mapping(public_cpts, "public CPTs")
+    public_tables = read_public_cpts(public_cpts)
     queries = read_workload(workload, public) if workload else None
     book = _open_ledger(ledger, dataset)
     if insecure_seed is not None or method == "exact":

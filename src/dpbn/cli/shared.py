@@ -295,16 +295,16 @@ def network_of(model: Release | BayesianNetwork) -> BayesianNetwork:
     return model.network if isinstance(model, Release) else model
 
 
-def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
-    """A JSON object from a file."""
+def read_public_cpts(path: str | None) -> Mapping[str, Any] | None:
+    """A JSON object {node: CPT} from a file."""
     if path is None:
         return None
     from dpbn.errors import FormatError
     from dpbn.files import parse_json, read_text
 
-    document = parse_json(read_text(path), f"{subject} must be JSON", source=path)
+    document = parse_json(read_text(path), "public CPTs must be JSON", source=path)
     if not isinstance(document, dict):
-        raise FormatError(f"{subject} must be a JSON object, got {type(document).__name__}", source=path)
+        raise FormatError(f"public CPTs must be a JSON object, got {type(document).__name__}", source=path)
     return document
 
 
