@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbn.errors import MissingExtraError, TooLargeError
+from dpbn.errors import TooLargeError, extra
 from dpbn.evaluate.baselines.common import Array, cpts_from_tables, experiment_curator, families, measure_tables
 from dpbn.measure import CountSource
 from dpbn.measurement import Names
@@ -26,14 +26,12 @@ STEPS, TOLERANCE, MOST_MODEL_CELLS = 10_000, 1e-5, 5_000_000
 
 def import_mbi() -> Any:
     """mbi in double precision, or an error that names the extra."""
-    try:
+    with extra("mbi", "bench"):
         import jax
 
         jax.config.update("jax_enable_x64", True)
         jax.config.update("jax_enable_compilation_cache", False)
         import mbi
-    except ImportError:
-        raise MissingExtraError("mbi", "bench") from None
     return mbi
 
 
