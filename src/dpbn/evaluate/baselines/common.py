@@ -41,10 +41,10 @@ def experiment_curator(source: CountSource, epsilon: float, seed: int, *, delta:
     return Curator(source, InsecureNoise(seed), Budget(epsilon, delta), Sensitivity())
 
 
-def measure_tables(curator: Curator, shares: Mapping[Names, float]) -> dict[Names, Array]:
-    """Laplace noise at shares[names] on the table over `names`, each table once."""
+def measure_tables(source: CountSource, epsilon: float, seed: int, shares: Mapping[Names, float]) -> dict[Names, Array]:
+    """Laplace noise at shares[names] on the table over `names`, each table once, within `epsilon`."""
     scales = {names: accounting.laplace_scale(share * (1 - ROUNDING), 1) for names, share in shares.items()}
-    made = curator.measure([Request(names, scale) for names, scale in scales.items()])
+    made = experiment_curator(source, epsilon, seed).measure([Request(names, scale) for names, scale in scales.items()])
     return {m.names: m.values.astype(np.float64) for m in made}
 
 

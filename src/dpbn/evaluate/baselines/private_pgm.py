@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpbn.errors import TooLargeError, extra
-from dpbn.evaluate.baselines.common import Array, cpts_from_tables, experiment_curator, families, measure_tables
+from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, measure_tables
 from dpbn.measure import CountSource
 from dpbn.measurement import Names
 from dpbn.network import Structure
@@ -48,7 +48,7 @@ def fitted_cpts(
     mbi = import_mbi()
     domain = mbi.Domain(structure.nodes, structure.schema.shape(structure.nodes))
     check_size(mbi, domain, list(shares))
-    noisy = measure_tables(experiment_curator(source, epsilon, seed), shares)
+    noisy = measure_tables(source, epsilon, seed, shares)
     measurements = [
         mbi.LinearMeasurement(table.ravel(), names, stddev=float(np.sqrt(2.0) / shares[names]))
         for names, table in noisy.items()
