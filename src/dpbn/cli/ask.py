@@ -12,7 +12,7 @@ from dpbn.cli.shared import (
     check_output,
     check_targets,
     dash,
-    given_option,
+    evidence_options,
     json_option,
     network_of,
     open_model,
@@ -20,7 +20,6 @@ from dpbn.cli.shared import (
     parse_given,
     print_json,
     print_table,
-    soft_option,
     tell_written,
     working,
 )
@@ -35,8 +34,7 @@ MOST_NAMED = 4  # weak rows
 @click.command()
 @click.argument("model", type=ModelPath())
 @click.argument("targets", nargs=-1, required=True)
-@given_option
-@soft_option
+@evidence_options
 @click.option("--interval", type=float, default=0.9, show_default=True, help="Level of the error bars (releases only).")
 @click.option("--no-interval", is_flag=True, help="No error bars, which take most of the time on a large network.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show what the question would take, and do not ask it.")
@@ -136,8 +134,7 @@ def _show_plan(plan: Any, as_json: bool) -> None:
 @click.command()
 @click.argument("model", type=ModelPath())
 @click.argument("targets", nargs=-1)
-@given_option
-@soft_option
+@evidence_options
 @json_option
 def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tuple[str, ...], as_json: bool) -> None:
     """Most probable states of TARGETS together, or of all unobserved nodes if none are named.

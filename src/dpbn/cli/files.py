@@ -11,7 +11,7 @@ from dpbn.cli.shared import (
     ModelPath,
     check_output,
     dash,
-    given_option,
+    evidence_options,
     json_option,
     network_of,
     open_model,
@@ -19,7 +19,6 @@ from dpbn.cli.shared import (
     parse_given,
     print_json,
     print_table,
-    soft_option,
     tell_written,
     working,
 )
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 @click.argument("model", type=ModelPath())
 @click.option("--rows", "-n", type=click.IntRange(min=0), required=True, help="How many rows.")
 @click.option("--seed", type=int, help="Repeatable draw.")
-@given_option
-@soft_option
+@evidence_options
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write.")
 @overwrite_option
 @json_option

@@ -23,19 +23,14 @@ PATIENCE = 2.0  # seconds before progress shows itself
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
-given_option = click.option(
-    "--given",
-    "-g",
-    multiple=True,
-    metavar="NODE=STATE",
-    help="Evidence, also a number for its range; repeat for more nodes.",
-)
-soft_option = click.option(
-    "--soft",
-    multiple=True,
-    metavar="NODE=JSON",
-    help='Uncertain evidence: \'BP={"LOW": 0.8, "NORMAL": 0.2, "HIGH": 0.1}\'; states left out are impossible.',
-)
+
+
+def evidence_options(command: Any) -> Any:
+    """--given and --soft, both of them for `parse_given`."""
+    hard = "Evidence, also a number for its range; repeat for more nodes."
+    soft = 'Uncertain evidence: \'BP={"LOW": 0.8, "NORMAL": 0.2, "HIGH": 0.1}\'; states left out are impossible.'
+    command = click.option("--soft", multiple=True, metavar="NODE=JSON", help=soft)(command)
+    return click.option("--given", "-g", multiple=True, metavar="NODE=STATE", help=hard)(command)
 
 
 class ModelPath(click.Path):
