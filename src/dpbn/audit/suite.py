@@ -14,6 +14,8 @@ from dpbn.audit.blackbox import Verdict, audit, audit_profile, discrete_gaussian
 from dpbn.audit.broken import broken_learn, broken_subjects
 from dpbn.audit.subjects import (
     EPSILON,
+    ONE_MORE,
+    ROWS,
     Subject,
     clean_subjects,
     delta_plan,
@@ -145,11 +147,9 @@ def _verdict(subject: Subject, runs: int) -> Verdict:
 
 def _profile(drawn: Law, claimed: Law, epsilon: float, runs: int) -> Verdict:
     """Delta at `epsilon` of one family with the noise `drawn`, against the exact one of the noise claimed."""
-    subject = Subject("", noisy_family(*drawn))
-    return audit_profile(
-        subject.draws, subject.table, subject.neighbour,
-        epsilon=epsilon, profile=_exact(*claimed), runs=runs, pilot=max(500, runs // 10), many=True,
-    )  # fmt: skip
+    tables = noisy_family(*drawn), ROWS, ONE_MORE
+    profile, pilot = _exact(*claimed), max(500, runs // 10)
+    return audit_profile(*tables, epsilon=epsilon, profile=profile, runs=runs, pilot=pilot, many=True)
 
 
 def _delta_tasks(runs: int, floor: float) -> list[Task]:
