@@ -12,7 +12,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpbn.cli.shared import dash, json_option, print_json, print_table, working
+from dpbn.cli import option
+from dpbn.cli.shared import dash, print_json, print_table, working
 
 seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
 processes_option = click.option(
@@ -79,7 +80,7 @@ def counting_runs() -> Iterator[Callable[[int, int], None]]:
     help="Folder: run the standing comparison "
     "instead (all methods and baselines, budget savings, scaling) and write comparison.md and .html there.",
 )
-@json_option
+@option.json
 def evaluate(output: str, processes: int, standing: str | None, as_json: bool, **grid: Any) -> None:
     """Compare methods on data simulated from known networks.
 
@@ -145,7 +146,7 @@ def _standing(folder: str, results: str, processes: int, runs: int, seed: int, a
     help="Folder for pages and figures.",
 )
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Default: results.parquet in OUTPUT.")
-@json_option
+@option.json
 def reproduce(
     quick: bool, runs: int | None, seed: int, processes: int, output: str, results: str | None, as_json: bool
 ) -> None:
