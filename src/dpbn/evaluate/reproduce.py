@@ -32,7 +32,6 @@ class Reproduction:
 
     rows: tuple[Row, ...]
     claims: tuple[Claim, ...]
-    savings: tuple[Saving, ...]
     markdown: Path
     html: Path
 
@@ -123,7 +122,7 @@ def reproduce(
         _size_table(networks),
     ]
     markdown, html = write_pages(blocks, folder, "reproduction")
-    return Reproduction(tuple(made), tuple(checked), tuple(found), markdown, html)
+    return Reproduction(tuple(made), tuple(checked), markdown, html)
 
 
 _REASONS = (
