@@ -4,7 +4,8 @@
 data; they must never be copied into anything published. All other errors concern public facts only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 def did_you_mean(received: object, known: Iterable[str]) -> str:
@@ -57,6 +58,15 @@ class MissingExtraError(DpbnError, ImportError):
     def __init__(self, package: str, extra: str):
         super().__init__(f"this needs {package}: pip install 'dpbn[{extra}]' (in a clone: pip install '.[{extra}]')")
         self.package, self.extra = package, extra
+
+
+@contextmanager
+def extra(package: str, name: str) -> Iterator[None]:
+    """For imports of an optional package: where it is missing, the error names the extra that brings it."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(package, name) from None
 
 
 class PrivacyError(DpbnError):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError, TooLargeError
-from dpbn.network import BayesianNetwork
+from dpbn.network import BayesianNetwork, Structure
 
 if TYPE_CHECKING:
     import pandas
@@ -97,11 +98,15 @@ def _search(
 
 def sample(network: BayesianNetwork, rows: int, seed: int | None = None) -> pandas.DataFrame:
     """Rows of labels as a pandas DataFrame of categoricals, columns in node order."""
+    return labelled(network.structure, sample_codes(network, rows, seed))
+
+
+def labelled(structure: Structure, codes: Mapping[str, NDArray[np.integer]]) -> pandas.DataFrame:
+    """Codes of states as a pandas DataFrame of categoricals, columns in node order."""
     import pandas
 
-    codes = sample_codes(network, rows, seed)
     columns = {
-        node: pandas.Categorical.from_codes(codes[node], categories=list(network.states(node)))
-        for node in network.nodes
+        node: pandas.Categorical.from_codes(codes[node], categories=list(structure.states(node)))
+        for node in structure.nodes
     }
     return pandas.DataFrame(columns, copy=False)

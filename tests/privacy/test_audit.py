@@ -100,7 +100,7 @@ def test_noise_with_delta_stays_within_its_exact_profile_and_less_noise_does_not
 def test_what_is_audited_with_delta_is_what_learn_measures(mechanism, tables, states, delta):
     structure, table, _ = independent(tables, states)
     made = learn(table, structure, 1.0, delta)
-    asked = delta_plan(tables, states, 1.0, delta)
+    asked = delta_plan(tables, states, delta)
     assert [(m.mechanism, m.names, m.scale, m.draws) for m in made.measurements] == [
         (mechanism, request.names, request.scale, request.draws) for request in asked
     ]

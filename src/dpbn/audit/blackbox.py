@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpbn.audit.events import Event, Outcomes, candidates, collect, conjunctions, halves
-from dpbn.errors import InputError, MissingExtraError
+from dpbn.errors import InputError, extra
 
 Draws = Callable[[Any, int], Sequence[Any]]
 Score = Callable[[int, int, int], float]
@@ -159,10 +159,8 @@ def _seen(event: Event, outcomes: tuple[Outcomes, Outcomes], swapped: bool) -> t
 
 def clopper_pearson(p: int, q: int, runs: int, alpha: float) -> tuple[float, float]:
     """Lower bound on the probability seen p times and upper bound on the one seen q times, alpha/2 each."""
-    try:
+    with extra("scipy", "audit"):
         from scipy.special import betaincinv
-    except ImportError:
-        raise MissingExtraError("scipy", "audit") from None
     low = 0.0 if p == 0 else float(betaincinv(p, runs - p + 1, alpha / 2))
     high = 1.0 if q == runs else float(betaincinv(q + 1, runs - q, 1 - alpha / 2))
     return low, high

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpbn.audit.subjects import (
+    EPSILON,
     FAMILIES,
     FAMILY,
     ONE_MORE,
@@ -43,34 +44,34 @@ def broken_learn() -> Subject:
     return Subject("whole of learn, uniform, half the scale", whole_learn("uniform", noise=HalfScale()))
 
 
-def broken_subjects(seed: int = 0, epsilon: float = 1.0) -> list[Subject]:
-    """Each promises `epsilon` and does not keep it. Fast numpy noise: the mistake is elsewhere."""
+def broken_subjects(seed: int = 0) -> list[Subject]:
+    """Each promises EPSILON and does not keep it. Fast numpy noise: the mistake is elsewhere."""
     noise = InsecureNoise(seed)
     floats = np.random.default_rng(seed)
     rate = Fraction(1, 10)
-    on_sample = accounting.before_sampling(epsilon, rate)
+    on_sample = accounting.before_sampling(EPSILON, rate)
 
-    def noisy(table: pd.DataFrame, runs: int, loss: float = epsilon) -> Matrix:
+    def noisy(table: pd.DataFrame, runs: int, loss: float = EPSILON) -> Matrix:
         return noise.laplace(_tiled(table, runs), 1 / loss)
 
     def observed_only(table: pd.DataFrame, runs: int) -> Matrix:
         return np.where(_tiled(table, runs) > 0, noisy(table, runs), 0)
 
     def divided_by_n(table: pd.DataFrame, runs: int) -> Matrix:
-        return noisy(table, runs, len(table) * epsilon)  # the scale meant for shares, on counts
+        return noisy(table, runs, len(table) * EPSILON)  # the scale meant for shares, on counts
 
     def float_laplace(table: pd.DataFrame, runs: int) -> Matrix:
-        return _tiled(table, runs) + floats.laplace(0.0, 1 / epsilon, (runs, 4))
+        return _tiled(table, runs) + floats.laplace(0.0, 1 / EPSILON, (runs, 4))
 
     def fixed_seed(table: pd.DataFrame, runs: int) -> Matrix:
-        return np.repeat(InsecureNoise(7).laplace(_tiled(table, 1), 1 / epsilon), runs, axis=0)
+        return np.repeat(InsecureNoise(7).laplace(_tiled(table, 1), 1 / EPSILON), runs, axis=0)
 
     def stage_one_free(table: pd.DataFrame, runs: int) -> Matrix:
-        return np.hstack([noisy(table, runs, 0.1 * epsilon), noisy(table, runs)])
+        return np.hstack([noisy(table, runs, 0.1 * EPSILON), noisy(table, runs)])
 
     def refined_too_far(table: pd.DataFrame, runs: int) -> Matrix:
-        fine = noisy(table, runs, 1.2 * epsilon)
-        return np.hstack([gradual.coarsen(fine, 1 / (1.2 * epsilon), 1 / epsilon, noise), fine])
+        fine = noisy(table, runs, 1.2 * EPSILON)
+        return np.hstack([gradual.coarsen(fine, 1 / (1.2 * EPSILON), 1 / EPSILON, noise), fine])
 
     def coin_inverted(table: pd.DataFrame, runs: int) -> Matrix:
         return noise.laplace(noise.thin(_tiled(table, runs), 1 - rate), 1 / on_sample)
@@ -82,33 +83,34 @@ def broken_subjects(seed: int = 0, epsilon: float = 1.0) -> list[Subject]:
         return np.hstack([noisy(table, runs), np.full((runs, 1), len(table))])
 
     def independent_levels(table: pd.DataFrame, runs: int) -> Matrix:
-        return np.hstack([noisy(table, runs, 0.5 * epsilon), noisy(table, runs)])
+        return np.hstack([noisy(table, runs, 0.5 * EPSILON), noisy(table, runs)])
 
     def drawn_apart(table: pd.DataFrame, runs: int) -> Matrix:
-        return noise.laplace(np.hstack([_tiled(table, runs, names, THREE) for names in FAMILIES]), 1 / epsilon)
+        return noise.laplace(np.hstack([_tiled(table, runs, names, THREE) for names in FAMILIES]), 1 / EPSILON)
 
     def joint_half_scale(table: pd.DataFrame, runs: int) -> Matrix:
         counts = [_tiled(table, runs, names, THREE).reshape(-1, 2) for names in FAMILIES]  # a block per value of a
-        return np.hstack([noisy.reshape(runs, -1) for noisy in noise.joint(counts, 0.5 / epsilon)])
+        return np.hstack([noisy.reshape(runs, -1) for noisy in noise.joint(counts, 0.5 / EPSILON)])
 
+    triples = {"table": TRIPLES, "neighbour": ONE_MORE_TRIPLE}
     return [
-        Subject("epsilon x 1.05", lambda t, n: noisy(t, n, 1.05 * epsilon), epsilon),
-        Subject("epsilon x 1.1", lambda t, n: noisy(t, n, 1.1 * epsilon), epsilon),
-        Subject("half the scale", lambda t, n: noisy(t, n, 2 * epsilon), epsilon),
-        Subject("noise on observed cells only", observed_only, epsilon),
-        Subject("noise divided by n", divided_by_n, epsilon),
-        Subject("replace-neighbours with sensitivity 1", noisy, epsilon, neighbour=REPLACED),
-        Subject("floating-point Laplace", float_laplace, epsilon),
-        Subject("fixed seed", fixed_seed, epsilon),
-        Subject("stage I not charged", stage_one_free, epsilon),
-        Subject("refined above the level charged", refined_too_far, epsilon),
-        Subject("levels drawn independently", independent_levels, epsilon),
-        Subject("contributions not bounded", noisy, epsilon, neighbour=THREE_MORE),
-        Subject("amplification with the coin inverted", coin_inverted, epsilon),
-        Subject("amplification claimed for rows not sampled", not_sampled, epsilon),
-        Subject("exact n in the release", with_exact_n, epsilon),
-        Subject("joint noise drawn apart for every table", drawn_apart, epsilon, 0.0, TRIPLES, ONE_MORE_TRIPLE),
-        Subject("joint noise, half the scale", joint_half_scale, epsilon, 0.0, TRIPLES, ONE_MORE_TRIPLE),
+        Subject("epsilon x 1.05", lambda t, n: noisy(t, n, 1.05 * EPSILON)),
+        Subject("epsilon x 1.1", lambda t, n: noisy(t, n, 1.1 * EPSILON)),
+        Subject("half the scale", lambda t, n: noisy(t, n, 2 * EPSILON)),
+        Subject("noise on observed cells only", observed_only),
+        Subject("noise divided by n", divided_by_n),
+        Subject("replace-neighbours with sensitivity 1", noisy, neighbour=REPLACED),
+        Subject("floating-point Laplace", float_laplace),
+        Subject("fixed seed", fixed_seed),
+        Subject("stage I not charged", stage_one_free),
+        Subject("refined above the level charged", refined_too_far),
+        Subject("levels drawn independently", independent_levels),
+        Subject("contributions not bounded", noisy, neighbour=THREE_MORE),
+        Subject("amplification with the coin inverted", coin_inverted),
+        Subject("amplification claimed for rows not sampled", not_sampled),
+        Subject("exact n in the release", with_exact_n),
+        Subject("joint noise drawn apart for every table", drawn_apart, **triples),
+        Subject("joint noise, half the scale", joint_half_scale, **triples),
     ]
 
 

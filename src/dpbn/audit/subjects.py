@@ -32,26 +32,31 @@ from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Neighbors, Sensitivity
 from dpbn.privacy.noise import Noise, SecureNoise
 
+EPSILON = 1.0  # of every release audited
+
+
+def _structure(names: Sequence[str], parents: Mapping[str, Names], states: int = 2) -> Structure:
+    labels = tuple(map(str, range(states)))
+    return Structure(Schema(tuple(Variable(name, labels) for name in names)), Dag(tuple(names), parents))
+
+
+def _with_more(table: pd.DataFrame, rows: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    return pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
+
+
 FAMILY: Names = ("a", "b")
-STRUCTURE = Structure(Schema((Variable("a", ("0", "1")), Variable("b", ("0", "1")))), Dag(FAMILY, {"b": ("a",)}))
+STRUCTURE = _structure(FAMILY, {"b": ("a",)})
 ROWS = pd.DataFrame({"a": ["0", "0", "1"], "b": ["0", "1", "0"]})
-ONE_MORE = pd.concat([ROWS, pd.DataFrame({"a": ["1"], "b": ["1"]})], ignore_index=True)  # fills an empty cell
+ONE_MORE = _with_more(ROWS, {"a": ["1"], "b": ["1"]})  # fills an empty cell
 REPLACED = pd.DataFrame({"a": ["0", "0", "1"], "b": ["0", "1", "1"]})
-APART = Structure(STRUCTURE.schema, Dag(FAMILY, {}))  # two tables to the planner: where to refine depends on the data
-THREE = Structure(  # a -> b, a -> c
-    Schema(tuple(Variable(name, ("0", "1")) for name in "abc")), Dag(("a", "b", "c"), {"b": ("a",), "c": ("a",)})
-)
+APART = _structure(FAMILY, {})  # two tables to the planner: where to refine depends on the data
+THREE = _structure("abc", {"b": ("a",), "c": ("a",)})
 TRIPLES = ROWS.assign(c=["0", "1", "1"])
 ONE_MORE_TRIPLE = ONE_MORE.assign(c=["0", "1", "1", "0"])  # fills an empty cell of every pair with a
 STAR_NAMES = ("a", *(f"b{index}" for index in range(5)))
-STAR = Structure(  # a -> b0 .. b4: the default method draws the noise of two tables together
-    Schema(tuple(Variable(name, ("0", "1")) for name in STAR_NAMES)),
-    Dag(STAR_NAMES, dict.fromkeys(STAR_NAMES[1:], ("a",))),
-)
+STAR = _structure(STAR_NAMES, dict.fromkeys(STAR_NAMES[1:], ("a",)))  # the noise of two tables is drawn together
 STAR_ROWS = pd.DataFrame({name: ["0", "0", "1"] for name in STAR_NAMES})
-ONE_MORE_STAR = pd.concat(
-    [STAR_ROWS, pd.DataFrame({n: ["1" if n == "a" else "0"] for n in STAR_NAMES})], ignore_index=True
-)
+ONE_MORE_STAR = _with_more(STAR_ROWS, {name: ["1" if name == "a" else "0"] for name in STAR_NAMES})
 _OTHER = ("false", "true", "other")
 KINDS = Structure(  # a column of booleans to which one record of another kind comes first
     Schema(tuple(Variable(name, _OTHER, catch_all="other") for name in FAMILY)), Dag(FAMILY, {"b": ("a",)})
@@ -59,9 +64,8 @@ KINDS = Structure(  # a column of booleans to which one record of another kind c
 TRUTHS = pd.DataFrame({"a": [True, False, True], "b": [False, True, True]}, dtype=object)
 ONE_NUMBER_MORE = pd.concat([pd.DataFrame({"a": [0.5], "b": [0.5]}, dtype=object), TRUTHS], ignore_index=True)
 PEOPLE = ROWS.assign(person=[UUID(int=row) for row in range(3)])
-ONE_PERSON_MORE = pd.concat(  # with five records, of which one may count
-    [PEOPLE, pd.DataFrame({"a": ["1"] * 5, "b": ["1"] * 5, "person": [UUID(int=3) for _ in range(5)]})],
-    ignore_index=True,
+ONE_PERSON_MORE = _with_more(  # with five records, of which one may count
+    PEOPLE, {"a": ["1"] * 5, "b": ["1"] * 5, "person": [UUID(int=3)] * 5}
 )
 FAMILIES: tuple[Names, ...] = (("a", "b"), ("a", "c"))
 _BATCH = 500
@@ -76,7 +80,7 @@ class Subject:
 
     name: str
     draws: Draws
-    epsilon: float = 1.0
+    epsilon: float = EPSILON
     delta: float = 0.0
     table: pd.DataFrame = field(default_factory=lambda: ROWS)
     neighbour: pd.DataFrame = field(default_factory=lambda: ONE_MORE)
@@ -85,37 +89,30 @@ class Subject:
 def independent(count: int, states: int = 2) -> tuple[Structure, pd.DataFrame, pd.DataFrame]:
     """`count` variables without edges, a table of three rows, and the same with one row more."""
     names = tuple(f"v{index}" for index in range(count))
-    variables = tuple(Variable(name, tuple(map(str, range(states)))) for name in names)
-    structure = Structure(Schema(variables), Dag(names, {}))
     table = pd.DataFrame({name: ["0", "1", "0"] for name in names})
-    return structure, table, pd.concat([table, pd.DataFrame({name: ["1"] for name in names})], ignore_index=True)
+    return _structure(names, {}, states), table, _with_more(table, {name: ["1"] for name in names})
 
 
 # -- measurement paths ----------------------------------------------------------------------------------------
 
 
-def clean_subjects(epsilon: float = 1.0) -> list[Subject]:
+def clean_subjects() -> list[Subject]:
     """Measurements of every kind, all with SecureNoise."""
     half = Fraction(1, 2)
-    scale = accounting.laplace_scale(epsilon, 1)
-    family, families = [Request(FAMILY, scale)], [Joint(FAMILIES, scale)]
+    scale = accounting.laplace_scale(EPSILON, 1)
+    family, families, apart = [Request(FAMILY, scale)], [Joint(FAMILIES, scale)], [Joint((("b",), ("c",)), scale)]
     triples = {"table": TRIPLES, "neighbour": ONE_MORE_TRIPLE}
     return [
-        Subject("one family, Laplace", _family(epsilon, Sensitivity()), epsilon),
-        Subject("one family, Laplace, in slices", sliced(STRUCTURE, family, Budget(epsilon)), epsilon),
-        Subject("one family, replace", _family(epsilon, Sensitivity(Neighbors.REPLACE)), epsilon, neighbour=REPLACED),
-        Subject("one family, sampled rows", _family(epsilon, Sensitivity(), rate=half), epsilon),
-        Subject("one family, thinned table", _family(epsilon, Sensitivity(), rate=half, thinned=True), epsilon),
-        Subject("two tables at half the budget", _together(_two_requests(epsilon), epsilon), epsilon),
-        Subject("tables of uniform", _together(_uniform_requests(epsilon), epsilon), epsilon),
-        Subject("coarse, then refined", _refined(epsilon), epsilon),
-        Subject("joint noise, in slices", sliced(THREE, families, Budget(epsilon)), epsilon, **triples),
-        Subject(
-            "joint noise, no common variable",
-            _together([Joint((("b",), ("c",)), scale)], epsilon, THREE),
-            epsilon,
-            **triples,
-        ),
+        Subject("one family, Laplace", _family(Sensitivity())),
+        Subject("one family, Laplace, in slices", sliced(STRUCTURE, family, Budget(EPSILON))),
+        Subject("one family, replace", _family(Sensitivity(Neighbors.REPLACE)), neighbour=REPLACED),
+        Subject("one family, sampled rows", _family(Sensitivity(), rate=half)),
+        Subject("one family, thinned table", _family(Sensitivity(), rate=half, thinned=True)),
+        Subject("two tables at half the budget", _together(_two_requests())),
+        Subject("tables of uniform", _together(_uniform_requests())),
+        Subject("coarse, then refined", _refined),
+        Subject("joint noise, in slices", sliced(THREE, families, Budget(EPSILON)), **triples),
+        Subject("joint noise, no common variable", _together(apart, THREE), **triples),
     ]
 
 
@@ -134,13 +131,13 @@ class ThinnedSource:
         raise NotImplementedError("an engine without rows cannot sample them")
 
 
-def _family(epsilon: float, sensitivity: Sensitivity, rate: Fraction = Fraction(1), thinned: bool = False) -> Draws:
-    """Noisy tables of one family at `epsilon` each, through Curator.measure with SecureNoise.
+def _family(sensitivity: Sensitivity, rate: Fraction = Fraction(1), thinned: bool = False) -> Draws:
+    """Noisy tables of one family at EPSILON each, through Curator.measure with SecureNoise.
 
     Without sampling, _BATCH releases are asked for in one call: each is a request of its own with its own noise.
     With sampling every release is a call of its own, because one call draws one sample.
     """
-    loss = accounting.before_sampling(epsilon, rate)
+    loss = accounting.before_sampling(EPSILON, rate)
     request = Request(FAMILY, accounting.laplace_scale(loss, sensitivity.l1))
 
     def draws(table: pd.DataFrame, runs: int) -> Matrix:
@@ -149,7 +146,7 @@ def _family(epsilon: float, sensitivity: Sensitivity, rate: Fraction = Fraction(
         batch = _BATCH if rate == 1 else 1
         for start in range(0, runs, batch):
             count = min(batch, runs - start)
-            curator = Curator(source, SecureNoise(), Budget(epsilon * count), sensitivity)
+            curator = Curator(source, SecureNoise(), Budget(EPSILON * count), sensitivity)
             made = curator.measure([request] * count, rate=rate)
             result[start : start + count] = [measurement.values.ravel() for measurement in made]
         return result
@@ -184,17 +181,17 @@ def sliced(structure: Structure, asked: Sequence[Request | Joint], budget: Budge
     return draws
 
 
-def _two_requests(epsilon: float) -> list[Request]:
-    shares = accounting.split(epsilon, [1.0, 1.0])
+def _two_requests() -> list[Request]:
+    shares = accounting.split(EPSILON, [1.0, 1.0])
     return [
         Request(names, accounting.laplace_scale(share, 1))
         for names, share in zip([FAMILY, ("a",)], shares, strict=True)
     ]
 
 
-def _uniform_requests(epsilon: float) -> list[Request]:
+def _uniform_requests() -> list[Request]:
     """What `uniform` asks for (Procedure 1, line 1), without the estimate that follows."""
-    shares = equal_shares(STRUCTURE.nodes, epsilon)
+    shares = equal_shares(STRUCTURE.nodes, EPSILON)
     tables = {node: node_tables(STRUCTURE, node) for node in STRUCTURE.nodes}
     return [
         Request(names, accounting.laplace_scale(shares[node] / len(tables[node]), 1))
@@ -203,35 +200,31 @@ def _uniform_requests(epsilon: float) -> list[Request]:
     ]
 
 
-def _together(asked: Sequence[Request | Joint], epsilon: float, structure: Structure = STRUCTURE) -> Draws:
-    """All of `asked` in one call within `epsilon`: one release."""
+def _together(asked: Sequence[Request | Joint], structure: Structure = STRUCTURE) -> Draws:
+    """All of `asked` in one call within EPSILON: one release."""
 
     def draws(table: pd.DataFrame, runs: int) -> Matrix:
         source = open_source(table, structure)
         rows = []
         for _ in range(runs):
-            made = Curator(source, SecureNoise(), Budget(epsilon), Sensitivity()).measure(asked)
+            made = Curator(source, SecureNoise(), Budget(EPSILON), Sensitivity()).measure(asked)
             rows.append(np.concatenate([measurement.values.ravel() for measurement in made]))
         return np.array(rows)
 
     return draws
 
 
-def _refined(epsilon: float) -> Draws:
+def _refined(table: pd.DataFrame, runs: int) -> Matrix:
     """Both levels are shown: together they may cost the fine level only."""
-    fine = accounting.laplace_scale(epsilon, 1)
+    fine = accounting.laplace_scale(EPSILON, 1)
     ladder = Ladder(FAMILY, (3 * fine, 1.5 * fine, fine))
-
-    def draws(table: pd.DataFrame, runs: int) -> Matrix:
-        source = open_source(table, STRUCTURE)
-        rows = []
-        for _ in range(runs):
-            shown = Curator(source, SecureNoise(), Budget(epsilon), Sensitivity()).gradual([ladder])
-            coarse = shown.measurements[0].values
-            rows.append(np.concatenate([coarse.ravel(), shown.refine({FAMILY: 2})[0].values.ravel()]))
-        return np.array(rows)
-
-    return draws
+    source = open_source(table, STRUCTURE)
+    rows = []
+    for _ in range(runs):
+        shown = Curator(source, SecureNoise(), Budget(EPSILON), Sensitivity()).gradual([ladder])
+        coarse = shown.measurements[0].values
+        rows.append(np.concatenate([coarse.ravel(), shown.refine({FAMILY: 2})[0].values.ravel()]))
+    return np.array(rows)
 
 
 def noisy_family(mechanism: str, scale: float, draws: int = 1) -> Draws:
@@ -239,10 +232,10 @@ def noisy_family(mechanism: str, scale: float, draws: int = 1) -> Draws:
     return sliced(STRUCTURE, [Request(FAMILY, scale, mechanism, draws)], Budget(1e6, 1e-6))
 
 
-def delta_plan(tables: int, states: int, epsilon: float, delta: float) -> list[Request]:
+def delta_plan(tables: int, states: int, delta: float) -> list[Request]:
     """What `optimized` asks for on independent variables where it draws noise apart."""
     strategy = plan_tables(independent(tables, states)[0], power=OF_PRECISION)
-    return with_delta(strategy, Budget(epsilon, delta), Sensitivity())
+    return with_delta(strategy, Budget(EPSILON, delta), Sensitivity())
 
 
 # -- the whole of learn ---------------------------------------------------------------------------------------
@@ -252,7 +245,7 @@ def whole_learn(method: str, structure: Structure = STRUCTURE, noise: Noise | No
     """All of `learn`: names, shapes, errors and every number of the release count as output."""
 
     def release(table: pd.DataFrame) -> Any:
-        made = learn(table, structure, 1.0, method=method, noise=noise, **options)
+        made = learn(table, structure, EPSILON, method=method, noise=noise, **options)
         guarantee, tables = made.guarantee, made.measurements
         return {
             "measured": [m.values for m in tables],
@@ -271,7 +264,7 @@ def whole_learn(method: str, structure: Structure = STRUCTURE, noise: Noise | No
 
 
 def learn_subjects() -> list[Subject]:
-    """The whole of `learn`, by every private method, at epsilon 1."""
+    """The whole of `learn`, by every private method."""
     return [
         Subject("uniform", whole_learn("uniform")),
         Subject("icml2020", whole_learn("icml2020")),

@@ -13,6 +13,9 @@ from multiprocessing import get_context
 from dpbn.audit.blackbox import Verdict, audit, audit_profile, discrete_gaussian_profile, summed_profile
 from dpbn.audit.broken import broken_learn, broken_subjects
 from dpbn.audit.subjects import (
+    EPSILON,
+    ONE_MORE,
+    ROWS,
     Subject,
     clean_subjects,
     delta_plan,
@@ -144,11 +147,9 @@ def _verdict(subject: Subject, runs: int) -> Verdict:
 
 def _profile(drawn: Law, claimed: Law, epsilon: float, runs: int) -> Verdict:
     """Delta at `epsilon` of one family with the noise `drawn`, against the exact one of the noise claimed."""
-    subject = Subject("", noisy_family(*drawn))
-    return audit_profile(
-        subject.draws, subject.table, subject.neighbour,
-        epsilon=epsilon, profile=_exact(*claimed), runs=runs, pilot=max(500, runs // 10), many=True,
-    )  # fmt: skip
+    tables = noisy_family(*drawn), ROWS, ONE_MORE
+    profile, pilot = _exact(*claimed), max(500, runs // 10)
+    return audit_profile(*tables, epsilon=epsilon, profile=profile, runs=runs, pilot=pilot, many=True)
 
 
 def _delta_tasks(runs: int, floor: float) -> list[Task]:
@@ -171,8 +172,8 @@ def _delta_tasks(runs: int, floor: float) -> list[Task]:
 def _planned(tables: int, delta: float, runs: int) -> Verdict:
     """The measurements `optimized` makes with noise apart on independent variables, without the estimate."""
     structure, table, neighbour = independent(tables)
-    asked = delta_plan(tables, 2, 1.0, delta)
-    draws = sliced(structure, asked, Budget(1.0, delta))
+    asked = delta_plan(tables, 2, delta)
+    draws = sliced(structure, asked, Budget(EPSILON, delta))
     return audit_profile(
         draws, table, neighbour, epsilon=0.0, profile=_promised(asked), runs=runs, pilot=max(500, runs // 2), many=True
     )
@@ -192,7 +193,7 @@ def _delta_learn(runs: int) -> list[Task]:
 
 def _learn_profile(tables: int, states: int, delta: float, runs: int) -> Verdict:
     structure, table, neighbour = independent(tables, states)
-    profile = _promised(delta_plan(tables, states, 1.0, delta))
+    profile = _promised(delta_plan(tables, states, delta))
     draws = whole_learn("optimized", structure, delta=delta)
     return audit_profile(
         draws, table, neighbour, epsilon=0.0, profile=profile, runs=runs, pilot=max(50, runs // 2), many=True

@@ -6,22 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpbn.cli import option
 from dpbn.cli.shared import (
-    InputFile,
-    ModelPath,
     check_output,
     check_targets,
     dash,
-    given_option,
-    json_option,
     network_of,
     open_model,
-    overwrite_option,
     parse_given,
     parse_versus,
     print_json,
     print_table,
-    soft_option,
     tell_written,
     working,
 )
@@ -34,10 +29,9 @@ MOST_NAMED = 4  # weak rows
 
 
 @click.command()
-@click.argument("model", type=ModelPath())
+@click.argument("model", type=option.ModelPath())
 @click.argument("targets", nargs=-1, required=True)
-@given_option
-@soft_option
+@option.evidence
 @click.option(
     "--versus",
     multiple=True,
@@ -47,7 +41,7 @@ MOST_NAMED = 4  # weak rows
 @click.option("--interval", type=float, default=0.9, show_default=True, help="Level of the error bars (releases only).")
 @click.option("--no-interval", is_flag=True, help="No error bars, which take most of the time on a large network.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show what the question would take, and do not ask it.")
-@json_option
+@option.json
 def query(
     model: str,
     targets: tuple[str, ...],
@@ -150,11 +144,10 @@ def _show_plan(plan: Any, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("model", type=ModelPath())
+@click.argument("model", type=option.ModelPath())
 @click.argument("targets", nargs=-1)
-@given_option
-@soft_option
-@json_option
+@option.evidence
+@option.json
 def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tuple[str, ...], as_json: bool) -> None:
     """Most probable states of TARGETS together, or of all unobserved nodes if none are named.
 
@@ -182,8 +175,8 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
 
 
 @click.command()
-@click.argument("model", type=ModelPath())
-@click.argument("table", type=InputFile(dir_okay=False))
+@click.argument("model", type=option.ModelPath())
+@click.argument("table", type=option.InputFile(dir_okay=False))
 @click.argument("target")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write.")
 @click.option(
@@ -194,8 +187,8 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     help="Rows that contradict the network: refuse, or give them the prior.",
 )
 @click.option("--interval", type=float, help="Also write low and high ends at this level (releases only).")
-@overwrite_option
-@json_option
+@option.overwrite
+@option.json
 def predict(
     model: str,
     table: str,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from dpbn.cli.shared import json_option, print_json, working
+from dpbn.cli import option
+from dpbn.cli.shared import print_json, working
 
 
 @click.command()
@@ -16,7 +17,7 @@ from dpbn.cli.shared import json_option, print_json, working
     "--alarms", type=click.IntRange(min=0), default=100, show_default=True, help="Clean audits for false alarms."
 )
 @click.option("--processes", type=click.IntRange(min=1), help="How many to run at once; all cores by default.")
-@json_option
+@option.json
 def audit(runs: int, learn_runs: int, alarms: int, processes: int | None, as_json: bool) -> None:
     """Audit the installed program as a black box, and check that broken mechanisms would be caught.
 

@@ -12,7 +12,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from dpbn.cli.shared import dash, json_option, print_json, print_table, working
+from dpbn.cli import option
+from dpbn.cli.shared import dash, print_json, print_table, working
 
 seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated data and noise.")
 processes_option = click.option(
@@ -36,10 +37,10 @@ class Several(click.ParamType):
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+def counting_runs() -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error that also counts; nothing where nobody watches."""
-    with working(label) as move:
-        yield lambda done, total: move(done / max(total, 1), f"{label} {done}/{total}")
+    with working("runs") as move:
+        yield lambda done, total: move(done / max(total, 1), f"runs {done}/{total}")
 
 
 @click.command()
@@ -79,7 +80,7 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     help="Folder: run the standing comparison "
     "instead (all methods and baselines, budget savings, scaling) and write comparison.md and .html there.",
 )
-@json_option
+@option.json
 def evaluate(output: str, processes: int, standing: str | None, as_json: bool, **grid: Any) -> None:
     """Compare methods on data simulated from known networks.
 
@@ -99,7 +100,7 @@ def evaluate(output: str, processes: int, standing: str | None, as_json: bool, *
                 raise click.UsageError(f"--{name} must be given without --standing, which has its own, got both")
         _standing(standing, output, processes, grid["runs"], grid["seed"], as_json)
         return
-    with progress_bar("runs") as progress:
+    with counting_runs() as progress:
         rows = run(Grid(**grid), output, processes=processes, progress=progress)
     shown = ("row", "weighted", "joint_kl", "query", "map_accuracy", "seconds")
     table = summary(rows)
@@ -123,7 +124,7 @@ def _standing(folder: str, results: str, processes: int, runs: int, seed: int, a
 
     size = Size(runs=runs, sweep_runs=min(runs, 5), slow_runs=min(runs, 10), seed=seed)
     command = f"dpbn evaluate --standing {folder} --runs {runs}" + (f" --seed {seed}" if seed else "")
-    with progress_bar("runs") as progress:
+    with counting_runs() as progress:
         page = compare(folder, size=size, processes=processes, results=results, command=command, progress=progress)
     if as_json:
         print_json({"page": str(page)})
@@ -145,7 +146,7 @@ def _standing(folder: str, results: str, processes: int, runs: int, seed: int, a
     help="Folder for pages and figures.",
 )
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Default: results.parquet in OUTPUT.")
-@json_option
+@option.json
 def reproduce(
     quick: bool, runs: int | None, seed: int, processes: int, output: str, results: str | None, as_json: bool
 ) -> None:
@@ -163,7 +164,7 @@ def reproduce(
 
     Path(output).mkdir(parents=True, exist_ok=True)
     command = f"dpbn reproduce -o {output}" + (" --quick" if quick else "") + (f" --runs {runs}" if runs else "")
-    with progress_bar("runs") as progress:
+    with counting_runs() as progress:
         found = run_reproduction(
             output,
             quick=quick,

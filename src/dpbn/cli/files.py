@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpbn.cli import option
 from dpbn.cli.shared import (
-    ModelPath,
     check_output,
     dash,
-    given_option,
-    json_option,
     network_of,
     open_model,
-    overwrite_option,
     parse_given,
     print_json,
     print_table,
-    soft_option,
     tell_written,
     working,
 )
@@ -31,14 +27,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model", type=ModelPath())
+@click.argument("model", type=option.ModelPath())
 @click.option("--rows", "-n", type=click.IntRange(min=0), required=True, help="How many rows.")
 @click.option("--seed", type=int, help="Repeatable draw.")
-@given_option
-@soft_option
+@option.evidence
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write.")
-@overwrite_option
-@json_option
+@option.overwrite
+@option.json
 def sample(
     model: str,
     rows: int,
@@ -67,11 +62,11 @@ def sample(
 
 
 @click.command()
-@click.argument("source", type=ModelPath())
+@click.argument("source", type=option.ModelPath())
 @click.argument("output", type=click.Path(dir_okay=False))
 @click.option("--structure", is_flag=True, help="Without probabilities, which SOURCE need not have (.json only).")
-@overwrite_option
-@json_option
+@option.overwrite
+@option.json
 def convert(source: str, output: str, structure: bool, overwrite: bool, as_json: bool) -> None:
     """Convert SOURCE (release, network file or bundled name) to OUTPUT; formats by extension.
 
@@ -89,12 +84,12 @@ def convert(source: str, output: str, structure: bool, overwrite: bool, as_json:
 
 
 @click.command()
-@click.argument("source", type=ModelPath(), required=False)
+@click.argument("source", type=option.ModelPath(), required=False)
 @click.option("--node", help="Show this node's probability table.")
 @click.option("--schema-from", metavar="STRUCTURE", help="Write a schema file (TOML) for this structure, to edit.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where the schema file goes (default: print).")
-@overwrite_option
-@json_option
+@option.overwrite
+@option.json
 def inspect(
     source: str | None, node: str | None, schema_from: str | None, output: str | None, overwrite: bool, as_json: bool
 ) -> None:

@@ -9,27 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpbn.cli.shared import (
-    METHODS,
-    NEIGHBORS,
-    InputFile,
-    ModelPath,
-    check_order,
-    check_output,
-    contributions_option,
-    json_option,
-    overwrite_option,
-    own_option,
-    own_options,
-    print_json,
-    prior_option,
-    public_cpts_option,
-    read_mapping,
-    schema_option,
-    with_schema,
-    word_option,
-    working,
-)
+from dpbn.cli import option
+from dpbn.cli.shared import check_order, check_output, own_options, print_json, read_public_cpts, with_schema, working
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,33 +22,33 @@ if TYPE_CHECKING:
 
 @click.command(name="learn")
 @click.argument("data", type=click.Path())
-@click.argument("structure", type=ModelPath())
+@click.argument("structure", type=option.ModelPath())
 @click.option("--epsilon", "-e", type=float, required=True, help="Privacy budget of this release.")
 @click.option(
     "--delta", type=float, default=0.0, show_default=True, help="Above 0: less noise for many tables, (ε, δ)-DP."
 )
 @click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="Where the release is written.")
-@overwrite_option
-@word_option("--method", *METHODS)
-@word_option("--neighbors", *NEIGHBORS)
-@schema_option
+@option.overwrite
+@option.word("--method", *option.METHODS)
+@option.word("--neighbors", *option.NEIGHBORS)
+@option.schema
 @click.option("--unit", help="Column that names the person who owns a row.")
-@contributions_option
+@option.contributions
 @click.option(
     "--on-unknown",
     default="error",
     show_default=True,
     help="error, drop, or a declared catch-all state (catch_all: each variable's own).",
 )
-@prior_option
-@public_cpts_option
-@click.option("--workload", type=InputFile(), help="JSON list of queries that matter most.")
-@own_option
+@option.prior
+@option.public_cpts
+@click.option("--workload", type=option.InputFile(), help="JSON list of queries that matter most.")
+@option.own
 @click.option("--ledger", type=click.Path(dir_okay=False), help="Budget file to charge.")
 @click.option("--dataset", help="Name of the dataset in the ledger.")
 @click.option("--insecure-seed", type=int, help="Repeatable noise, for experiments: the release is NOT private.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before spending.")
-@json_option
+@option.json
 def learn(
     data: str,
     structure: str,
@@ -111,7 +92,7 @@ def learn(
     Budget(epsilon, delta)  # refuse nonsense before asking about it
     Sensitivity(choices["neighbors"], contributions)
     own = own_options(options, dpbn.learn)
-    public_tables = read_mapping(public_cpts, "public CPTs")
+    public_tables = read_public_cpts(public_cpts)
     queries = read_workload(workload, public) if workload else None
     book = _open_ledger(ledger, dataset)
     if insecure_seed is not None or method == "exact":

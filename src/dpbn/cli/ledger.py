@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from dpbn.cli.shared import InputFile, json_option, print_json, print_table
+from dpbn.cli import option
+from dpbn.cli.shared import print_json, print_table
 
 
 @click.group()
@@ -23,7 +24,7 @@ def ledger() -> None:
 @click.argument("dataset")
 @click.option("--epsilon", type=str, required=True, help="Cap of the dataset, as a decimal or a fraction: 3, 0.1, 1/3.")
 @click.option("--delta", type=str, default="0", show_default=True, help="Cap on delta.")
-@json_option
+@option.json
 def open_dataset(path: str, dataset: str, epsilon: str, delta: str, as_json: bool) -> None:
     """Set the cap of DATASET in the ledger PATH. The file is made if there is none.
 
@@ -37,11 +38,11 @@ def open_dataset(path: str, dataset: str, epsilon: str, delta: str, as_json: boo
 
 
 @ledger.command(name="raise")
-@click.argument("path", type=InputFile(dir_okay=False))
+@click.argument("path", type=option.InputFile(dir_okay=False))
 @click.argument("dataset")
 @click.option("--epsilon", type=str, required=True, help="New cap, not below the old one.")
 @click.option("--delta", type=str, default="0", show_default=True, help="New cap on delta.")
-@json_option
+@option.json
 def raise_cap(path: str, dataset: str, epsilon: str, delta: str, as_json: bool) -> None:
     """Raise the cap of DATASET, on purpose and on record. A cap never falls.
 
@@ -62,9 +63,9 @@ def _tell_cap(dataset: str, epsilon: str, delta: str, as_json: bool) -> None:
 
 
 @ledger.command()
-@click.argument("path", type=InputFile(dir_okay=False))
+@click.argument("path", type=option.InputFile(dir_okay=False))
 @click.argument("dataset", required=False)
-@json_option
+@option.json
 def show(path: str, dataset: str | None, as_json: bool) -> None:
     """Caps, what is spent and what is left. With DATASET, every entry of it.
 
@@ -106,9 +107,9 @@ def _shown(value: object) -> str:
 
 
 @ledger.command()
-@click.argument("path", type=InputFile(dir_okay=False))
+@click.argument("path", type=option.InputFile(dir_okay=False))
 @click.option("--head", help="Head kept from an earlier look: the ledger must contain it.")
-@json_option
+@option.json
 def verify(path: str, head: str | None, as_json: bool) -> None:
     """Check the hash chain; print the head to keep elsewhere.
 

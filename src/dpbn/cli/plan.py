@@ -6,49 +6,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpbn.cli.shared import (
-    METHODS,
-    NEIGHBORS,
-    InputFile,
-    ModelPath,
-    contributions_option,
-    json_option,
-    own_option,
-    own_options,
-    print_json,
-    print_table,
-    prior_option,
-    public_cpts_option,
-    read_mapping,
-    schema_option,
-    with_schema,
-    word_option,
-    working,
-)
+from dpbn.cli import option
+from dpbn.cli.shared import own_options, print_json, print_table, read_public_cpts, with_schema, working
 
 if TYPE_CHECKING:
     from dpbn.uncertainty.forecast import Forecast
 
 
 @click.command()
-@click.argument("structure", type=ModelPath())
+@click.argument("structure", type=option.ModelPath())
 @click.option("--epsilon", "-e", type=float, help="Privacy budget to try.  [default: 1, or that of --wanted-error]")
 @click.option("--delta", type=float, default=0.0, show_default=True, help="Above 0: less noise for many tables.")
 @click.option("--rows", "-n", type=int, default=10_000, show_default=True, help="About how many records there are.")
-@word_option("--method", *METHODS[:-1])
-@word_option("--neighbors", *NEIGHBORS)
-@schema_option
-@contributions_option
-@prior_option
-@public_cpts_option
+@option.word("--method", *option.METHODS[:-1])
+@option.word("--neighbors", *option.NEIGHBORS)
+@option.schema
+@option.contributions
+@option.prior
+@option.public_cpts
 @click.option("--guess", help="A network or an earlier release over this structure, for a sharper forecast.")
-@click.option("--workload", type=InputFile(), help="JSON list of queries to forecast.")
-@own_option
+@click.option("--workload", type=option.InputFile(), help="JSON list of queries to forecast.")
+@option.own
 @click.option("--simulations", type=int, default=8, show_default=True, help="How many simulated releases to average.")
 @click.option("--wanted-error", type=float, help="Find the epsilon that reaches this mean error.")
 @click.option("--tables", is_flag=True, help="Also list the tables that will be measured.")
 @click.option("--plot", type=click.Path(dir_okay=False), help="Write a picture (.png or .svg).")
-@json_option
+@option.json
 def plan(
     structure: str,
     epsilon: float | None,
@@ -92,7 +75,7 @@ def plan(
             1.0 if epsilon is None else epsilon,
             rows,
             max_contributions=1 if max_contributions is None else max_contributions,
-            public_cpts=read_mapping(public_cpts, "public CPTs"),
+            public_cpts=read_public_cpts(public_cpts),
             guess=load_model(guess) if guess else None,
             workload=read_workload(workload, public) if workload else None,
             **choices,

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from dpbn.cli.shared import InputFile, warn_if_not_private
+from dpbn.cli import option
+from dpbn.cli.shared import warn_if_not_private
 
 
 @click.command()
-@click.argument("release", type=InputFile(dir_okay=False))
+@click.argument("release", type=option.InputFile(dir_okay=False))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others can reach 0.0.0.0.")
 @click.option(
     "--port", default=8321, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 takes a free one."

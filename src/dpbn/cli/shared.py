@@ -1,4 +1,4 @@
-"""Options, printing and progress that several commands share."""
+"""Reading, printing and progress that several commands share; their options are in `option`."""
 
 from __future__ import annotations
 
@@ -17,73 +17,8 @@ if TYPE_CHECKING:
     from dpbn.network import BayesianNetwork, Structure
     from dpbn.release import Release
 
-METHODS, NEIGHBORS = ("optimized", "uniform", "icml2020", "exact"), ("add-remove", "replace")  # defaults first
 SHORT_CELL, LONG_WORD = 16, 30  # letters: a cell that is not broken, a word that may be
 PATIENCE = 2.0  # seconds before progress shows itself
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
-given_option = click.option(
-    "--given",
-    "-g",
-    multiple=True,
-    metavar="NODE=STATE",
-    help="Evidence, also a number for its range; repeat for more nodes.",
-)
-soft_option = click.option(
-    "--soft",
-    multiple=True,
-    metavar="NODE=JSON",
-    help='Uncertain evidence: \'BP={"LOW": 0.8, "NORMAL": 0.2, "HIGH": 0.1}\'; states left out are impossible.',
-)
-
-
-class ModelPath(click.Path):
-    """A release, a network file or a bundled name; the shell completes names and files."""
-
-    name = "model"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
-        from dpbn.formats import BUNDLED
-
-        names = [CompletionItem(name) for name in BUNDLED if name.startswith(incomplete)]
-        return [*names, *super().shell_complete(ctx, param, incomplete)]
-
-
-class InputFile(click.Path):
-    """A file to read. One that is missing is refused with a reason, like one that is no good: exit code 1."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from dpbn.errors import InputError
-
-        place = Path(value)
-        if not place.exists():
-            raise InputError(f"{str(value)!r} must be an existing file, got none of that name")
-        if place.is_dir():
-            raise InputError(f"{str(value)!r} must be a file, got a folder")
-        return value
-
-
-schema_option = click.option("--schema", type=InputFile(dir_okay=False), help="TOML file: cut points, columns, unit.")
-contributions_option = click.option("--max-contributions", type=int, help="Rows kept per person.  [default: 1]")
-prior_option = click.option("--prior", type=float, help="Public Dirichlet pseudo-count added to every cell.")
-public_cpts_option = click.option("--public-cpts", type=InputFile(), help="JSON {node: CPT} that is public already.")
-own_option = click.option(
-    "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the method itself."
-)
-
-
-def word_option(name: str, *choices: str) -> Callable[[Any], Any]:
-    """An option that is one of some words, the first if not given; the library checks it, and suggests, by itself."""
-    return click.option(
-        name,
-        default=choices[0],
-        show_default=True,
-        shell_complete=lambda ctx, param, incomplete: [word for word in choices if word.startswith(incomplete)],
-        help=f"{', '.join(choices[:-1])} or {choices[-1]}.",
-    )
 
 
 def print_json(document: Any) -> None:
@@ -303,16 +238,16 @@ def network_of(model: Release | BayesianNetwork) -> BayesianNetwork:
     return model.network if isinstance(model, Release) else model
 
 
-def read_mapping(path: str | None, subject: str) -> Mapping[str, Any] | None:
-    """A JSON object from a file."""
+def read_public_cpts(path: str | None) -> Mapping[str, Any] | None:
+    """A JSON object {node: CPT} from a file."""
     if path is None:
         return None
     from dpbn.errors import FormatError
     from dpbn.files import parse_json, read_text
 
-    document = parse_json(read_text(path), f"{subject} must be JSON", source=path)
+    document = parse_json(read_text(path), "public CPTs must be JSON", source=path)
     if not isinstance(document, dict):
-        raise FormatError(f"{subject} must be a JSON object, got {type(document).__name__}", source=path)
+        raise FormatError(f"public CPTs must be a JSON object, got {type(document).__name__}", source=path)
     return document
 
 

@@ -94,11 +94,11 @@ def _reader(data: Any, unit: str | None) -> Reader:
 
     kinds = _kinds(data)
     if ("pandas", "DataFrame") in kinds:
-        return memory.PandasReader(data)
+        return memory.pandas_reader(data)
     if ("pyarrow", "Table") in kinds:
-        return memory.ArrowReader(data)
+        return memory.arrow_reader(data)
     if ("polars", "DataFrame") in kinds:
-        return memory.PolarsReader(data)
+        return memory.polars_reader(data)
     if ("polars", "LazyFrame") in kinds:
         return memory.PolarsLazyReader(data, in_order=unit is not None)
     if isinstance(data, (str, os.PathLike)):

@@ -117,17 +117,13 @@ class ParquetReader:
     def __init__(self, files: Sequence[str]):
         self._files = list(files)
         self._sizes = [os.path.getsize(file) for file in files]
-        self._columns = [*self._open(self._files[0], ()).schema_arrow.names, *_partitions(self._files[0])]
+        self.columns = [*self._open(self._files[0], ()).schema_arrow.names, *_partitions(self._files[0])]
 
     def _open(self, file: str, texts: Sequence[str]) -> pq.ParquetFile:
         try:  # without pre-buffering only the pages of one batch are held, however large the row groups
             return pq.ParquetFile(file, read_dictionary=list(texts), pre_buffer=False)
         except (pa.ArrowException, OSError):
             raise DataError(f"{_shown(file)} must be a readable Parquet file") from None
-
-    @property
-    def columns(self) -> Sequence[str]:
-        return self._columns
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         for place, file in enumerate(self._files):
@@ -147,7 +143,7 @@ class ParquetReader:
                         name: _constant(partitions[name], batch.num_rows) for name in names if name in partitions
                     }
                     read += batch.num_rows
-                    yield Block(batch.num_rows, columns, _share(self._sizes, place, read / max(rows, 1)))
+                    yield Block(batch.num_rows, columns.__getitem__, _share(self._sizes, place, read / max(rows, 1)))
             except (pa.ArrowException, OSError):
                 raise DataError(
                     f"{_shown(file)} must be readable Parquet in every row group, got a damaged one"
@@ -212,12 +208,8 @@ class CsvReader:
         self._by_name = headers_by_name(self._headers)
         if _has_other_marks(self._headers):
             raise _one_column(self._files[0])
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """By every name they can be found by: a guarded header twice."""
-        plain = map(unguarded, self._headers)
-        return [*self._headers, *(name for name in plain if name not in self._headers)]
+        plain = map(unguarded, self._headers)  # a guarded header can be found by two names
+        self.columns = [*self._headers, *(name for name in plain if name not in self._headers)]
 
     def _open(self, file: str, names: Sequence[str] | None, width: int = 0) -> Any:
         """A stream of batches of the columns `names`; with `width`, after a last line of that many fields."""
@@ -258,7 +250,7 @@ class CsvReader:
                         read = number * CSV_BYTES / max(self._sizes[place], 1)
                         share = None if compressed else _share(self._sizes, place, read)
                         columns = {name: Written(batch.column(self._by_name[name])) for name in names}
-                        yield Block(batch.num_rows, columns, share)
+                        yield Block(batch.num_rows, columns.__getitem__, share)
                 except (pa.ArrowInvalid, OSError) as error:
                     raise _refused(file, error, "must be UTF-8 text throughout") from None
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,42 +19,33 @@ if TYPE_CHECKING:
     import polars
 
 
-class ArrowReader:
+@dataclass(frozen=True)
+class TableReader:
+    """A table in memory. A column is converted when it is asked for, so that only one is held twice at a time."""
+
+    columns: Sequence[str]
+    rows: int
+    column: Callable[[str], Any]
     in_memory = True
 
-    def __init__(self, table: pa.Table):
-        self._table = table
-
-    @property
-    def columns(self) -> Sequence[str]:
-        return self._table.column_names
-
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        yield Block(self._table.num_rows, {name: self._table.column(name) for name in names})
+        del names
+        yield Block(self.rows, self.column)
 
 
-class PandasReader:
-    in_memory = True
-
-    def __init__(self, frame: pandas.DataFrame):
-        self._frame = frame
-
-    @property
-    def columns(self) -> Sequence[str]:
-        return list(self._frame.columns)
-
-    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        yield Block(len(self._frame), _Columns({name: self._frame[name] for name in names}))
+def arrow_reader(table: pa.Table) -> TableReader:
+    return TableReader(table.column_names, table.num_rows, table.column)
 
 
-class _Columns(dict[str, Any]):
-    """Converts a column when it is asked for, so that only one is held twice at a time."""
-
-    def __getitem__(self, name: str) -> Any:
-        return _from_pandas(super().__getitem__(name))
+def pandas_reader(frame: pandas.DataFrame) -> TableReader:
+    return TableReader(list(frame.columns), len(frame), partial(_from_pandas, frame))
 
 
-def _from_pandas(series: pandas.Series) -> Any:
+def polars_reader(frame: polars.DataFrame) -> TableReader:
+    return TableReader(frame.columns, frame.height, partial(_from_polars, frame))
+
+
+def _from_pandas(frame: pandas.DataFrame, name: str) -> Any:
     """An Arrow array where pandas knows the type of all values, else the values as they stand.
 
     Arrow would choose one type for all values of a column without one: a single 0.5 would turn every True into 1.0.
@@ -61,6 +53,7 @@ def _from_pandas(series: pandas.Series) -> Any:
     """
     from pandas.api.types import infer_dtype, is_object_dtype
 
+    series = frame[name]
     distinct = getattr(series.dtype, "categories", series)
     if is_object_dtype(distinct.dtype) and infer_dtype(distinct, skipna=True) != "string":
         return series.to_numpy(dtype=object)
@@ -70,22 +63,9 @@ def _from_pandas(series: pandas.Series) -> Any:
         return series.to_numpy(dtype=object)
 
 
-class PolarsReader:
-    in_memory = True
-
-    def __init__(self, frame: polars.DataFrame):
-        self._frame = frame
-
-    @property
-    def columns(self) -> Sequence[str]:
-        return self._frame.columns
-
-    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
-        yield Block(self._frame.height, {name: _from_polars(self._frame.get_column(name)) for name in names})
-
-
-def _from_polars(series: polars.Series) -> Any:
+def _from_polars(frame: polars.DataFrame, name: str) -> Any:
     """An Arrow array, or Python objects as they stand: Arrow would see the place of each in memory, not its value."""
+    series = frame.get_column(name)
     if str(series.dtype) == "Object":
         return np.fromiter(series.to_list(), dtype=object, count=len(series))
     return series.to_arrow()
@@ -133,5 +113,4 @@ class PolarsLazyReader:
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         for frame in self._query.select(list(names)).collect_batches(chunk_size=1 << 17, maintain_order=True):
-            for block in PolarsReader(frame).blocks(names):
-                yield replace(block, share=None)
+            yield Block(frame.height, partial(_from_polars, frame), share=None)

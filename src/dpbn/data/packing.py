@@ -53,9 +53,11 @@ def check_sizes(schema: Schema, sets: Iterable[Names]) -> None:
     for names in dict.fromkeys(sets):
         cells = schema.cells(names)
         if cells > MAX_TABLE_CELLS:
+            listed = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+            widest = max(names, key=lambda name: schema[name].size)
             raise TooLargeError(
-                f"the table over {_listed(names)} must have at most {MAX_TABLE_CELLS:,} cells, "
-                f"got {cells:,}: give its node fewer parents, or merge states of {_widest(schema, names)!r}"
+                f"the table over ({listed}) must have at most {MAX_TABLE_CELLS:,} cells, "
+                f"got {cells:,}: give its node fewer parents, or merge states of {widest!r}"
             )
         total += cells
     if total > MAX_TOTAL_CELLS:
@@ -63,14 +65,6 @@ def check_sizes(schema: Schema, sets: Iterable[Names]) -> None:
             f"all tables together must have at most {MAX_TOTAL_CELLS:,} cells, got {total:,}: "
             f"merge states or drop parents of the largest families"
         )
-
-
-def _listed(names: Names) -> str:
-    return "(" + ", ".join(names[:8]) + (f" and {len(names) - 8} more)" if len(names) > 8 else ")")
-
-
-def _widest(schema: Schema, names: Names) -> str:
-    return max(names, key=lambda name: schema[name].size)
 
 
 def checked_sets(schema: Schema, sets: Sequence[Names]) -> tuple[Names, ...]:

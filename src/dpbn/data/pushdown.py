@@ -26,7 +26,7 @@ from dpbn.data.encode import plain_type, wrong_type
 from dpbn.data.packing import Group, Names, Table, checked_sets, pack, spread
 from dpbn.data.rows import Progress, Reading
 from dpbn.data.sealed import sealed
-from dpbn.errors import DataError, MissingExtraError, PrivacyError
+from dpbn.errors import DataError, PrivacyError, extra
 from dpbn.matching import Matching
 
 GROUP_CELLS = 1 << 14  # a scan costs more than cells do: larger groups than in memory
@@ -34,10 +34,8 @@ _UNIT, _PLACE, _RANK, _ROWS, _GROUP = "dpbn_unit", "dpbn_place", "dpbn_rank", "d
 SIDE_BY_SIDE = 10  # values of a domain that a row is compared with one by one
 _TOGETHER = 16  # groups in one query of DuckDB, which has a column for every key of them
 
-try:
+with extra("narwhals", "engines"):
     import narwhals as nw
-except ImportError:  # pragma: no cover - the extra is part of the test environment
-    raise MissingExtraError("narwhals", "engines") from None
 
 _NESTED = (nw.Struct, nw.List, nw.Array)  # may hold text among others; so may what has no kind
 _SAME = (nw.Unknown, nw.Duration)  # to DuckDB a month is 30 days

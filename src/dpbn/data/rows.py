@@ -27,7 +27,7 @@ class Block:
     """Some records: the number of them, and their raw columns by name (Arrow arrays, or sequences of objects)."""
 
     rows: int
-    columns: Mapping[str, Any]
+    column: Callable[[str], Any]
     share: float | None = 1.0  # of the table read with this block and those before it, if known
 
 
@@ -156,10 +156,10 @@ def known_codes(reader: Reader, reading: Reading, progress: Progress | None = No
         codes = np.empty((len(reading.matchings), block.rows), dtype=dtype)
         kept: NDArray[np.bool_] | None = None
         if bound is not None:
-            kept, without = bound.keep(block.columns[bound.column], block.rows)
+            kept, without = bound.keep(block.column(bound.column), block.rows)
             without_unit += without
         for position, (matching, out) in enumerate(zip(reading.matchings, codes, strict=True)):
-            encode(block.columns[matching.column], matching, out)
+            encode(block.column(matching.column), matching, out)
             if not out.size or int(out.max()) < matching.variable.size:
                 continue
             strange = out == mark

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpbn.evaluate import paper_figures as paper
 from dpbn.evaluate.budget_order import BudgetOrder
+from dpbn.evaluate.results import entry
 from dpbn.evaluate.saving import Saving
 
 if TYPE_CHECKING:
@@ -39,95 +41,73 @@ def _word(value: bool) -> str:
     return "yes" if value else "no"
 
 
+Finding = tuple[str, bool]  # what was found for one method, and whether the claim holds for it
+
+
 def claims(
     table: pandas.DataFrame, found: Sequence[Saving], orders: Sequence[BudgetOrder], networks: Sequence[str]
 ) -> list[Claim]:
     """Every claim, from the summary of results, the savings and the budget orders."""
-    return [
-        _ceiling(table, networks, "row", "parameter L1 on all networks, ε = 1", paper.PARAMETER_L1),
-        _ceiling(table, networks, "row_kl_printed", "parameter KL on all networks, ε = 1", paper.PARAMETER_KL),
-        _ceiling(table, networks, "query", "inference L1 about, ε = 1", paper.INFERENCE_L1),
-        _ceiling(table, networks, "query_kl_printed", "inference KL about, ε = 1", paper.INFERENCE_KL),
-        _map_accuracy(table, networks),
-        _map_against_baseline(table, networks),
-        _beats_baseline(table, networks),
-        _same_utility(found, networks),
-        _order(orders[0]),
-    ]
 
+    def value(network: str, method: str, epsilon: float, measure: str) -> float:
+        at = entry(table, network, method, epsilon)
+        return float("nan") if at is None else float(at[measure])
 
-def _value(table: pandas.DataFrame, network: str, method: str, epsilon: float, measure: str) -> float:
-    mine = table[(table["network"] == network) & (table["method"] == method) & (table["epsilon"] == epsilon)]
-    return float(mine[measure].iloc[0]) if len(mine) else float("nan")
+    def at_most(measure: str, most: float, method: str) -> Finding:
+        values = {network: value(network, method, 1.0, measure) for network in networks}
+        worst = max(values, key=lambda name: values[name])
+        return f"at most {values[worst]:.3f} ({worst})", values[worst] <= most
 
+    def mean_accuracy(method: str) -> float:
+        return float(np.mean([value(network, method, 1.0, "map_accuracy") for network in networks]))
 
-def _ceiling(table: pandas.DataFrame, networks: Sequence[str], measure: str, claim: str, most: float) -> Claim:
-    worst = {}
-    for method in (SCHEME, DEFAULT):
-        values = {network: _value(table, network, method, 1.0, measure) for network in networks}
-        network = max(values, key=lambda name: values[name])
-        worst[method] = (values[network], f"at most {values[network]:.3f} ({network})")
-    return Claim(
-        claim, f"≤ {most:g}", worst[SCHEME][1], worst[SCHEME][0] <= most, worst[DEFAULT][1], worst[DEFAULT][0] <= most
-    )
+    def accurate(method: str) -> Finding:
+        return f"{mean_accuracy(method):.1%}", mean_accuracy(method) >= paper.MEAN_MAP_ACCURACY
 
+    def more_accurate(method: str) -> Finding:
+        ours, baseline = mean_accuracy(method), mean_accuracy(BASELINE)
+        return f"{ours:.1%} against {baseline:.1%}", ours > baseline
 
-def _mean_accuracy(table: pandas.DataFrame, networks: Sequence[str], method: str) -> float:
-    return float(np.mean([_value(table, network, method, 1.0, "map_accuracy") for network in networks]))
-
-
-def _map_accuracy(table: pandas.DataFrame, networks: Sequence[str]) -> Claim:
-    scheme, default = (_mean_accuracy(table, networks, method) for method in (SCHEME, DEFAULT))
-    goal = paper.MEAN_MAP_ACCURACY
-    claim = "MAP accuracy, mean over networks, ε = 1"
-    return Claim(claim, f"{goal:.1%}", f"{scheme:.1%}", scheme >= goal, f"{default:.1%}", default >= goal)
-
-
-def _map_against_baseline(table: pandas.DataFrame, networks: Sequence[str]) -> Claim:
-    scheme, default, baseline = (_mean_accuracy(table, networks, m) for m in (SCHEME, DEFAULT, BASELINE))
-    printed = [np.mean([paper.MAP_ACCURACY[network][1.0][i] for network in paper.NETWORKS]) for i in (1, 0)]
-    return Claim(
-        "MAP accuracy above D-Ind's, mean over networks, ε = 1", f"{printed[0]:.1%} against {printed[1]:.1%}",
-        f"{scheme:.1%} against {baseline:.1%}", scheme > baseline,
-        f"{default:.1%} against {baseline:.1%}", default > baseline,
-    )  # fmt: skip
-
-
-def _beats_baseline(table: pandas.DataFrame, networks: Sequence[str]) -> Claim:
-    told, won = {}, {}
-    for method in (SCHEME, DEFAULT):
+    def below_baseline(method: str) -> Finding:
         wins = [
-            _value(table, network, method, epsilon, measure) < _value(table, network, BASELINE, epsilon, measure)
+            value(network, method, epsilon, measure) < value(network, BASELINE, epsilon, measure)
             for network in networks
             for epsilon in paper.EPSILONS
             for measure in paper.PANELS
         ]
-        told[method], won[method] = f"{sum(wins)} of {len(wins)} points", all(wins)
-    return Claim(
-        "below D-Ind at every point of the 16 panels", "all", told[SCHEME], won[SCHEME], told[DEFAULT], won[DEFAULT]
-    )
+        return f"{sum(wins)} of {len(wins)} points", all(wins)
 
-
-def _same_utility(found: Sequence[Saving], networks: Sequence[str]) -> Claim:
-    told, reached = {}, {}
-    for method in (SCHEME, DEFAULT):
+    def worth_more(method: str) -> Finding:
         mine = [s for s in found if s.method == method and s.epsilon == 1.0 and s.network in networks]
         factors = [s.factor for s in mine if s.measure in paper.PANELS]
-        told[method] = f"{min(factors):.2f} to {max(factors):.2f} times" if factors else "–"
-        reached[method] = bool(factors) and min(factors) >= paper.BUDGET_FACTOR
-    return Claim(
-        "ε = 1 is worth D-Ind's ε = 3 (every network and panel)", "3 times",
-        told[SCHEME], reached[SCHEME], told[DEFAULT], reached[DEFAULT],
-    )  # fmt: skip
+        told = f"{min(factors):.2f} to {max(factors):.2f} times" if factors else "–"
+        return told, bool(factors) and min(factors) >= paper.BUDGET_FACTOR
+
+    def ceiling(claim: str, measure: str, most: float) -> Claim:
+        return judged(claim, f"≤ {most:g}", partial(at_most, measure, most))
+
+    def judged(claim: str, printed: str, judge: Callable[[str], Finding]) -> Claim:
+        return Claim(claim, printed, *judge(SCHEME), *judge(DEFAULT))
+
+    printed = [np.mean([paper.MAP_ACCURACY[network][1.0][i] for network in paper.NETWORKS]) for i in (1, 0)]
+    return [
+        ceiling("parameter L1 on all networks, ε = 1", "row", paper.PARAMETER_L1),
+        ceiling("parameter KL on all networks, ε = 1", "row_kl_printed", paper.PARAMETER_KL),
+        ceiling("inference L1 about, ε = 1", "query", paper.INFERENCE_L1),
+        ceiling("inference KL about, ε = 1", "query_kl_printed", paper.INFERENCE_KL),
+        judged("MAP accuracy, mean over networks, ε = 1", f"{paper.MEAN_MAP_ACCURACY:.1%}", accurate),
+        judged(
+            "MAP accuracy above D-Ind's, mean over networks, ε = 1",
+            f"{printed[0]:.1%} against {printed[1]:.1%}",
+            more_accurate,
+        ),
+        judged("below D-Ind at every point of the 16 panels", "all", below_baseline),
+        judged("ε = 1 is worth D-Ind's ε = 3 (every network and panel)", "3 times", worth_more),
+        _order(orders[0]),
+    ]
 
 
 def _order(order: BudgetOrder) -> Claim:
     told = f"{' > '.join(order.order[:3])} > … (rank correlation {order.agreement:.2f})"
-    return Claim(
-        "budget order on Asia",
-        f"{' > '.join(paper.ASIA_ORDER[:3])} > …",
-        told,
-        order.order == paper.ASIA_ORDER,
-        "other tables, no such order",
-        None,
-    )
+    printed, same = f"{' > '.join(paper.ASIA_ORDER[:3])} > …", order.order == paper.ASIA_ORDER
+    return Claim("budget order on Asia", printed, told, same, "other tables, no such order", None)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpbn.evaluate.baselines import BASELINES
+from dpbn.evaluate.baselines import BASELINES, description
 from dpbn.evaluate.experiments import Grid, run
 from dpbn.evaluate.methods import METHODS
 from dpbn.evaluate.pages import Block, Figure, Heading, Points, Table, Text, write_pages
@@ -164,7 +164,7 @@ def _page(
 
 
 def _described(name: str) -> str:
-    told = BASELINES[name].description
+    told = description(name)
     fields = " ".join(f"*{field}:* {told[field]}" for field in ("Output", "Guarantee", "Sensitivity", "Source"))
     return f"**{BASELINES[name].title}** (`{name}`). {told['what']} {fields}"
 

@@ -1,20 +1,18 @@
 """Every method of the comparison under one interface: counts, epsilon and a seed in, CPTs out.
 
-Experiments only: noise is seeded (InsecureNoise), so nothing here is private. The guarantee named is that
-of the same mechanism on secure noise.
+Experiments only: noise is seeded (InsecureNoise), so nothing here is private.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError, did_you_mean
 from dpbn.evaluate.baselines import BASELINES
-from dpbn.evaluate.baselines.common import Learner, experiment_curator
+from dpbn.evaluate.baselines.common import Learner, Method, experiment_curator
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
 from dpbn.measure import CountSource
@@ -24,49 +22,29 @@ Array = NDArray[np.float64]
 DELTA = 1e-6
 
 
-@dataclass(frozen=True)
-class Method:
-    """A row of the comparison. `delta` is the delta of its guarantee; `exact` has none at all."""
-
-    name: str
-    title: str
-    learn: Learner
-    guarantee: str
-    delta: float = 0.0
+def _exact(structure: Structure, source: CountSource, epsilon: float, seed: int) -> Mapping[str, Array]:
+    del epsilon, seed
+    return learn_exact(structure, source, prior={}, public_cpts={}).cpts
 
 
-@dataclass(frozen=True)
-class LibraryLearner:
+def _private(method: str, delta: float = 0.0) -> Learner:
     """A learner of `dpbn.learn`, on seeded noise."""
+    learner = learner_of(method, {}, delta, None)
 
-    method: str
-    delta: float = 0.0
+    def learn(structure: Structure, source: CountSource, epsilon: float, seed: int) -> Mapping[str, Array]:
+        curator = experiment_curator(source, epsilon, seed, delta=delta)
+        return learner(structure, curator, prior={}, public_cpts={}).cpts
 
-    def __call__(self, structure: Structure, source: CountSource, epsilon: float, seed: int) -> Mapping[str, Array]:
-        if self.method == "exact":
-            return learn_exact(structure, source, prior={}, public_cpts={}).cpts
-        learner = learner_of(self.method, {}, self.delta, None)
-        return learner(
-            structure, experiment_curator(source, epsilon, seed, delta=self.delta), prior={}, public_cpts={}
-        ).cpts
+    return learn
 
 
-_OWN = (
-    Method("exact", "no privacy", LibraryLearner("exact"), "none"),
-    Method("uniform", "D-Ind", LibraryLearner("uniform"), "ε-DP"),
-    Method("icml2020", "Algorithm 1 (ICML 2020)", LibraryLearner("icml2020"), "ε-DP"),
-    Method("optimized", "dpbn optimized", LibraryLearner("optimized"), "ε-DP"),
-    Method(
-        "optimized-delta",
-        "dpbn optimized, δ = 1e-6",
-        LibraryLearner("optimized", DELTA),
-        "(ε, 1e-6)-DP",
-        DELTA,
-    ),
-)
 METHODS: Mapping[str, Method] = {
-    **{method.name: method for method in _OWN},
-    **{name: Method(name, entry.title, entry.learn, entry.guarantee) for name, entry in BASELINES.items()},
+    "exact": Method("no privacy", _exact, "none"),
+    "uniform": Method("D-Ind", _private("uniform")),
+    "icml2020": Method("Algorithm 1 (ICML 2020)", _private("icml2020")),
+    "optimized": Method("dpbn optimized", _private("optimized")),
+    "optimized-delta": Method("dpbn optimized, δ = 1e-6", _private("optimized", DELTA), "(ε, 1e-6)-DP", DELTA),
+    **BASELINES,
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbn.errors import MissingExtraError
+from dpbn.errors import extra
 from dpbn.evaluate.methods import METHODS
 from dpbn.evaluate.saving import Saving
 from dpbn.evaluate.scaling import NODES_ROWS, ROWS_NODES, Cost
@@ -28,7 +28,6 @@ _STYLE = {
     "privbayes": ("#E69F00", "P", ":"),
     "exact": ("#777777", "", (0, (1, 1))),
 }
-_PLAIN = ("#000000", "x", "-")
 LABELS = {
     "row": "parameter L1 (row)",
     "weighted": "parameter L1 (weighted)",
@@ -40,13 +39,11 @@ LABELS = {
 
 
 def _pyplot() -> Any:
-    try:
+    with extra("matplotlib", "plots"):
         import matplotlib as mpl
 
         mpl.use("Agg")
         from matplotlib import pyplot
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots") from None
     pyplot.rcParams.update(
         {
             "font.size": 10,
@@ -70,10 +67,12 @@ def _save(figure: Any, path: Path) -> Path:
     return path.with_suffix(".png")
 
 
-def _plain_ticks(axis: Any) -> None:
-    """0.02, 0.05, 0.1 on a logarithmic axis instead of powers of ten."""
+def _logarithmic(axes: Any, side: str) -> None:
+    """A logarithmic x or y axis, with ticks at 0.02, 0.05, 0.1 instead of powers of ten."""
     from matplotlib import ticker
 
+    axes.set(**{f"{side}scale": "log"})
+    axis = getattr(axes, f"{side}axis")
     low, high = axis.get_view_interval()
     steps = (1.0, 2.0, 5.0) if high / low < 150 else (1.0,)
     axis.set_major_locator(ticker.LogLocator(subs=steps, numticks=12))
@@ -85,24 +84,20 @@ def _thousands(value: float) -> str:
     return f"{value / 1e3:g}k" if value < 1e6 else f"{value / 1e6:g}M"
 
 
-def _title(method: str) -> str:
-    return METHODS[method].title if method in METHODS else method
-
-
 def _line(axis: Any, table: pandas.DataFrame, method: str, across: str, measure: str) -> None:
     mine = table[table["method"] == method].sort_values(across)
     mine = mine[mine[measure].notna()]
     if not len(mine):
         return
-    colour, marker, dash = _STYLE.get(method, _PLAIN)
+    colour, marker, dash = _STYLE[method]
     if method == "exact" and mine[across].nunique() == 1 and across == "epsilon":
-        axis.axhline(float(mine[measure].iloc[0]), color=colour, linestyle=dash, label=_title(method))
+        axis.axhline(float(mine[measure].iloc[0]), color=colour, linestyle=dash, label=METHODS[method].title)
         return
     errors = mine[f"{measure}_se"].fillna(0.0)
     lower = np.minimum(errors, 0.9 * mine[measure])  # a bar may not reach 0 on a logarithmic axis
     axis.errorbar(
         mine[across], mine[measure], yerr=[lower, errors], color=colour, marker=marker, linestyle=dash,
-        markersize=4.5, linewidth=1.4, capsize=2.5, label=_title(method),
+        markersize=4.5, linewidth=1.4, capsize=2.5, label=METHODS[method].title,
     )  # fmt: skip
 
 
@@ -127,10 +122,8 @@ def curves(
             for method in methods:
                 _line(axis, table[table["network"] == network], method, across, measure)
             if logarithmic:
-                axis.set_xscale("log")
-                _plain_ticks(axis.xaxis)
-            axis.set_yscale("log")
-            _plain_ticks(axis.yaxis)
+                _logarithmic(axis, "x")
+            _logarithmic(axis, "y")
             if i == 0:
                 axis.set_title(network)
             if j == 0:
@@ -163,13 +156,13 @@ def saving_plot(found: Sequence[Saving], path: Path, *, network: str, epsilon: f
             axis.errorbar(
                 saving.factor, height, xerr=[[max(saving.factor - low, 0)], [max(high - saving.factor, 0)]],
                 fmt=markers[k], color=colours[k], capsize=2, markersize=5, linewidth=1.1,
-                fillstyle="none" if saving.bound else "full", label=LABELS.get(measure, measure) if not place else None,
+                fillstyle="none" if saving.bound else "full", label=LABELS[measure] if not place else None,
             )  # fmt: skip
     axis.axvline(1.0, color="#333333", linewidth=1, linestyle="--")
     axis.annotate("D-Ind", (1.0, len(methods) - 0.38), ha="center", va="bottom", fontsize=9, annotation_clip=False)
     axis.set_xscale("log")
     axis.set_ylim(-0.6, len(methods) - 0.4)
-    axis.set_yticks(range(len(methods)), [_title(m) for m in methods])
+    axis.set_yticks(range(len(methods)), [METHODS[m].title for m in methods])
     ticks = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
     low_end, high_end = axis.get_xlim()
     axis.set_xticks([t for t in ticks if low_end <= t <= high_end])
@@ -191,20 +184,18 @@ def cost_plot(costs: Sequence[Cost], path: Path) -> Path:
                 (c for c in costs if c.method == method and getattr(c, fixed) == value),
                 key=lambda c: getattr(c, across),
             )
-            colour, marker, dash = _STYLE.get(method, _PLAIN)
+            colour, marker, dash = _STYLE[method]
             for i, quantity in enumerate(("seconds", "megabytes")):
                 heights = [max(getattr(c, quantity), 0.1 if i else 1e-3) for c in mine]
                 axes[i][j].plot(
                     [getattr(c, across) for c in mine], heights,
-                    color=colour, marker=marker, linestyle=dash, label=_title(method),
+                    color=colour, marker=marker, linestyle=dash, label=METHODS[method].title,
                 )  # fmt: skip
         axes[0][j].set_title(f"{value:,} {fixed}")
         axes[1][j].set_xlabel(across)
     for axis in axes.ravel():
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        _plain_ticks(axis.xaxis)
-        _plain_ticks(axis.yaxis)
+        _logarithmic(axis, "x")
+        _logarithmic(axis, "y")
     axes[0][0].set_ylabel("seconds")
     axes[1][0].set_ylabel("megabytes above the start")
     axes[0][0].legend(loc="upper left")

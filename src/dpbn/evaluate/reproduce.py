@@ -14,7 +14,7 @@ from dpbn.evaluate.claims import Claim, claims
 from dpbn.evaluate.experiments import Grid, run
 from dpbn.evaluate.pages import Block, Figure, Heading, Points, Table, Text, write_pages
 from dpbn.evaluate.plots import curves
-from dpbn.evaluate.results import Row, summary, with_error
+from dpbn.evaluate.results import Row, entry, summary, with_error
 from dpbn.evaluate.saving import Saving, savings
 from dpbn.formats import load_network
 
@@ -32,7 +32,6 @@ class Reproduction:
 
     rows: tuple[Row, ...]
     claims: tuple[Claim, ...]
-    savings: tuple[Saving, ...]
     markdown: Path
     html: Path
 
@@ -78,29 +77,10 @@ def reproduce(
         across="epsilon", methods=(*METHODS, "exact"), label="ε",
     )  # fmt: skip
     date = today or datetime.date.today()
-    blocks = _page(table, found, orders, checked, figure, networks, count, rows, seed, command, date)
-    markdown, html = write_pages(blocks, folder, "reproduction")
-    return Reproduction(tuple(made), tuple(checked), tuple(found), markdown, html)
-
-
-def _page(
-    table: pandas.DataFrame,
-    found: Sequence[Saving],
-    orders: Sequence[BudgetOrder],
-    checked: Sequence[Claim],
-    figure: Path,
-    networks: Sequence[str],
-    runs: int,
-    rows: int,
-    seed: int,
-    command: str,
-    date: datetime.date,
-) -> list[Block]:
-    at = table[table["rows"] == rows]
-    return [
+    blocks = [
         Heading("Reproduction of the ICML 2020 paper", 1),
         Text(
-            f"Written by `{command}` on {date.isoformat()}: {runs} runs, {rows:,} records per run, seed {seed}, "
+            f"Written by `{command}` on {date.isoformat()}: {count} runs, {rows:,} records per run, seed {seed}, "
             f"{paper.QUERIES} queries and {paper.QUERIES} MAP questions per run. Do not edit: run it again. Figures "
             "are means over runs ± one standard error, measured against the true network. Paper: Roy Chowdhury, "
             "Rekatsinas, Jha, *Data-Dependent Differentially Private Parameter Learning for Directed Graphical "
@@ -120,16 +100,16 @@ def _page(
             "KL(learned ‖ true), the true side mixed with 0.0001 of the uniform so that it stays finite."
         ),
         Figure(figure, "Parameter and inference error against ε, four networks (bars: one standard error)"),
-        *_panel_tables(at, networks),
+        *_panel_tables(table, networks),
         Heading("Table 1: MAP accuracy ρ"),
         Text("Paper / ours. The paper prints no errors; ours are standard errors over runs."),
-        _map_table(at, networks),
+        _map_table(table, networks),
         Heading("Table 2: normalised error μ at ε = 1"),
         Text(
             "μ = (L1 − LB)/(UB − LB). UB grows with the largest error of any parameter, so a method that errs more "
             "can have the smaller μ: it is no measure for choosing a method."
         ),
-        _mu_table(at, networks),
+        _mu_table(table, networks),
         Heading("The budget order on Asia"),
         _order_table(orders),
         Heading("Budget saving"),
@@ -141,6 +121,8 @@ def _page(
         Heading("Sizes"),
         _size_table(networks),
     ]
+    markdown, html = write_pages(blocks, folder, "reproduction")
+    return Reproduction(tuple(made), tuple(checked), markdown, html)
 
 
 _REASONS = (
@@ -161,10 +143,8 @@ _REASONS = (
 
 
 def _cell(table: pandas.DataFrame, network: str, epsilon: float, method: str, measure: str, digits: int = 4) -> str:
-    mine = table[(table["network"] == network) & (table["epsilon"] == epsilon) & (table["method"] == method)]
-    if not len(mine):
-        return "–"
-    return with_error(mine[measure].iloc[0], mine[f"{measure}_se"].iloc[0], digits)
+    found = entry(table, network, method, epsilon)
+    return "–" if found is None else with_error(found[measure], found[f"{measure}_se"], digits)
 
 
 def _panel_tables(table: pandas.DataFrame, networks: Sequence[str]) -> list[Block]:

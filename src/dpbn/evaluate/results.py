@@ -89,6 +89,12 @@ def summary(rows: Iterable[Row]) -> pandas.DataFrame:
     return pandas.concat([means, errors, done, reason], axis=1).reset_index()
 
 
+def entry(table: pandas.DataFrame, network: str, method: str, epsilon: float) -> Row | None:
+    """The row of a summary for one network, method and epsilon, if there is one."""
+    mine = table[(table["network"] == network) & (table["method"] == method) & (table["epsilon"] == epsilon)]
+    return next(iter(mine.to_dict("records")), None)
+
+
 def with_error(value: float, error: float, digits: int = 4) -> str:
     """A mean and its standard error in so many digits, as far as they are numbers."""
     if math.isnan(value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import FormatError, MissingExtraError
+from dpbn.errors import FormatError, extra
 from dpbn.graph import Dag
 from dpbn.network import BayesianNetwork, Structure
 
@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
 def to_networkx(model: Structure | BayesianNetwork) -> networkx.DiGraph:
     """A DiGraph with "states" on every node, and "cpt" (parents in the order of `graph.pred`, child last)."""
-    try:
+    with extra("networkx", "networkx"):
         import networkx
-    except ImportError:
-        raise MissingExtraError("networkx", "networkx") from None
     graph = networkx.DiGraph()
     for node in model.nodes:
         graph.add_node(node, states=model.states(node))

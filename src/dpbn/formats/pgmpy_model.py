@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import FormatError, MissingExtraError
+from dpbn.errors import FormatError, extra
 from dpbn.graph import Dag
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
 
 def to_pgmpy(network: BayesianNetwork) -> Any:
     """The same network as a pgmpy DiscreteBayesianNetwork."""
-    try:
+    with extra("pgmpy", "pgmpy"):
         from pgmpy.factors.discrete import TabularCPD
         from pgmpy.models import DiscreteBayesianNetwork
-    except ImportError:
-        raise MissingExtraError("pgmpy", "pgmpy") from None
     model = DiscreteBayesianNetwork()
     model.add_nodes_from(network.nodes)
     model.add_edges_from(network.structure.dag.arcs)

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import FormatError, MissingExtraError
+from dpbn.errors import FormatError, extra
 from dpbn.graph import Dag
 from dpbn.network import BayesianNetwork, Structure, check_cells
 
 
 def to_pyagrum(network: BayesianNetwork) -> Any:
     """The same network as a pyAgrum BayesNet."""
-    try:
+    with extra("pyagrum", "pyagrum"):
         import pyagrum
-    except ImportError:
-        raise MissingExtraError("pyagrum", "pyagrum") from None
     model = pyagrum.BayesNet()
     for node in network.nodes:
         cut = next((label for label in (node, *network.states(node)) if "\0" in label), None)

@@ -18,6 +18,7 @@ WORD = r'[^\s"{}()\[\],;|]++'
 LABEL = rf"(?:{WORD}|{STRING})"
 NUMBERS = r"[-+0-9.eE,\s]*+"
 
+_SPACE = re.compile(SPACE)
 _LABEL = re.compile(LABEL)
 _ESCAPED = re.compile(r'\\(["\\])')
 _BARE = re.compile(r"[A-Za-z0-9_]+")
@@ -44,15 +45,9 @@ class Scanner:
     def expect(self, pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
         return self.accept(pattern) or self.fail_here(wanted)
 
-    def skip_space(self) -> None:
-        text, position, end = self.text, self.position, len(self.text)
-        while position < end and text[position].isspace():
-            position += 1
-        self.position = position
-
     def fail_here(self, wanted: str) -> NoReturn:
         """Stop at the next character that is not a space, saying what was wanted and what stands there."""
-        self.skip_space()
+        self.accept(_SPACE)
         rest = self.text[self.position : self.position + EXCERPT].partition("\n")[0].partition("\r")[0].rstrip()
         self.fail(f"expected {wanted}, got {rest!r}" if rest else f"expected {wanted}, got the end of the file")
 

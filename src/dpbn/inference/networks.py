@@ -16,7 +16,7 @@ from dpbn.inference.evidence import Evidence, Findings
 from dpbn.inference.model import Model, listed, remaining
 from dpbn.inference.plan import CELL_LIMIT, Plan, plan_elimination
 from dpbn.inference.program import Program
-from dpbn.network import Structure
+from dpbn.network import ROW_SUM_TOLERANCE, Structure
 
 CHUNK_CELLS = 300_000  # cells of the largest factor over a chunk of networks: stays in cache
 
@@ -52,7 +52,7 @@ class BatchInference:
             if unfit.size:
                 raise StructureError(f"CPTs of {node!r} must hold finite probabilities >= 0, got {float(unfit[0])!r}")
             total = table.sum(axis=-1, keepdims=True)
-            if np.any(np.abs(total - 1) > 1e-6):
+            if np.any(np.abs(total - 1) > ROW_SUM_TOLERANCE):
                 raise StructureError(f"rows of the CPTs of {node!r} must sum to 1, got {float(total.flat[0])!r}")
             table = table / total
             tables.append(np.ascontiguousarray(np.moveaxis(table, 0, -1)) if varies else table)

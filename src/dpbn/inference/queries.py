@@ -24,6 +24,7 @@ from dpbn.inference.plan import CELL_LIMIT, Plan
 from dpbn.inference.predict import Predictor, impossible_rows
 from dpbn.inference.sampling import Sampler
 from dpbn.matching import headers_by_name
+from dpbn.sampling import labelled
 
 if TYPE_CHECKING:
     import pandas
@@ -60,10 +61,6 @@ class Inference:
         self._words = self._model.vocabulary
         self._elimination = EliminationEngine(self._model, self.limit)
         self._maximum = MaximumEngine(self._model, self.limit)
-        self._planned: tuple[Plan, JunctionTree] | None = None
-        self._calibrated: CalibratedTree | None = None
-        self._explanation: Explanation | None = None
-        self._tree_refused = False
         self._asked: dict[object, int] = {}
         self._cheaper: dict[object, bool] = {}
         self._predictor = Predictor(self._model, self.limit)
@@ -84,7 +81,7 @@ class Inference:
         """P(targets | evidence) as a table with one axis per target, in the order asked."""
         findings = self._words.findings(evidence)
         variables = self._words.targets(listed(targets), findings.hard)
-        tree = self._tree()
+        tree = self._tree
         values = None
         if tree is not None and not self._elimination_pays(tree, variables, findings):
             values = tree.query(variables, findings)
@@ -169,7 +166,7 @@ class Inference:
     def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
         """P(node | evidence) of every node; an observed node is certain of its state."""
         findings = self._words.findings(evidence)
-        tree = self._tree()
+        tree = self._tree
         found = tree.posteriors(findings) if tree is not None else self._elimination.posteriors(findings)
         return dict(zip(self._words.nodes, found, strict=True))
 
@@ -184,40 +181,38 @@ class Inference:
         return self._log_probability(findings) + findings.log_scale
 
     def _log_probability(self, findings: Findings) -> float:
-        tree = self._tree()
+        tree = self._tree
         return tree.log_probability(findings) if tree is not None else self._elimination.log_probability(findings)
 
+    @cached_property
     def _tree(self) -> CalibratedTree | None:
         """The junction tree, compiled at the first question; None where elimination answers instead."""
-        if self._calibrated is None:
-            planned = self._tree_planned()
-            if planned is not None:
-                self._calibrated = CalibratedTree(self._model, *planned, self._elimination)
-        return self._calibrated
+        planned = self._planned_tree
+        return None if planned is None else CalibratedTree(self._model, *planned, self._elimination)
 
-    def _tree_planned(self) -> tuple[Plan, JunctionTree] | None:
+    @cached_property
+    def _planned_tree(self) -> tuple[Plan, JunctionTree] | None:
         """The junction tree before any table is allocated; None if it is not wanted or too large."""
-        if self.strategy == "elimination" or self._tree_refused:
+        if self.strategy == "elimination":
             return None
-        if self._planned is None:
-            try:
-                self._planned = plan_tree(self._model, self.limit)
-            except TooLargeError:
-                if self.strategy == "junction-tree":
-                    raise
-                self._tree_refused = True
-        return self._planned
+        try:
+            return plan_tree(self._model, self.limit)
+        except TooLargeError:
+            if self.strategy == "junction-tree":
+                raise
+            return None
+
+    @cached_property
+    def _explanation(self) -> Explanation | None:
+        """What answers `mpe`, where there is a junction tree."""
+        tree = self._tree
+        return None if tree is None else Explanation(self._model, tree.tree, tree.down, tree.nodes)
 
     def mpe(self, evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
         """The most probable states of all unobserved nodes together, and P(those states | evidence)."""
         findings = self._words.findings(evidence)
         targets = tuple(v for v in range(len(self.nodes)) if v not in findings.hard)
-        tree = self._tree()
-        if tree is None:
-            return self._maximise(targets, findings)
-        if self._explanation is None:
-            self._explanation = Explanation(self._model, tree.tree, tree.down, tree.nodes)
-        found = self._explanation.mpe(findings)
+        found = None if self._explanation is None else self._explanation.mpe(findings)
         return self._maximise(targets, findings) if found is None else self._told(targets, findings, *found)
 
     def map(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
@@ -281,15 +276,8 @@ class Inference:
 
     def sample(self, rows: int, evidence: Evidence | None = None, seed: int | None = None) -> pandas.DataFrame:
         """Rows drawn from P(all nodes | evidence), exactly, as a pandas DataFrame of categoricals."""
-        import pandas
-
         codes = self._sampler.codes(rows, self._words.findings(evidence), seed)
-        return pandas.DataFrame(
-            {
-                self._words.nodes[v]: pandas.Categorical.from_codes(its, categories=list(self._words.states[v]))
-                for v, its in codes.items()
-            }
-        )
+        return labelled(self._model.structure, dict(zip(self.nodes, codes, strict=True)))
 
     def plan(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Plan:
         """How `query` would answer (by the junction tree or by elimination), its width, cells and bytes.
@@ -298,7 +286,7 @@ class Inference:
         """
         findings = self._words.findings(evidence)
         variables = self._words.targets(listed(targets), findings.hard)
-        planned = self._tree_planned()
+        planned = self._planned_tree
         if planned is None or self._cheaper.get((variables, findings.pattern)):
             return self._elimination.plan(variables, findings)
         plan, tree = planned

@@ -34,7 +34,7 @@ class Sampler:
         check_size(elimination.largest, self.limit, "the largest factor of this sampler")
         return Buckets(scopes, elimination.order, sizes)
 
-    def codes(self, rows: int, findings: Findings, seed: int | None) -> dict[int, NDArray[np.int64]]:
+    def codes(self, rows: int, findings: Findings, seed: int | None) -> list[NDArray[np.int64]]:
         """One array of codes per node, in node order."""
         check_draw(rows, len(self.model.sizes), seed)
         buckets = self._plan(*findings.pattern)
@@ -57,4 +57,4 @@ class Sampler:
             for column in range(states - 1):
                 code += threshold >= cumulative[row, column]
             drawn[bucket.variable] = code
-        return {v: drawn[v] for v in range(len(self.model.sizes))}
+        return [drawn[v] for v in range(len(self.model.sizes))]

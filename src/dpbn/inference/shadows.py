@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,6 @@ class Shadows:
             self.priors[self.slices[v]] = prior / np.add.reduce(prior)
         self.edges = _edges(tree, separators, up, down, homes, stretches)
         self._fill(tables)
-        self._relatives: tuple[list[int], list[int]] | None = None
         self.all_shadowed = all(edge.shadow is not None for edges in self.edges for edge in edges)
 
     def _layout(self, homes: Sequence[Sequence[int]]) -> tuple[list[int], list[tuple[int, int]]]:
@@ -178,8 +178,6 @@ class Shadows:
         """Mask of the nodes whose posterior may differ from the prior: descendants of the findings' ancestors."""
         if self.all_shadowed:
             return -1
-        if self._relatives is None:
-            self._relatives = self._find_relatives()
         ancestors, descendants = self._relatives
         mask = 0
         for v in (*findings.hard, *findings.soft):
@@ -187,7 +185,8 @@ class Shadows:
                 mask |= descendants[root]
         return mask
 
-    def _find_relatives(self) -> tuple[list[int], list[int]]:
+    @cached_property
+    def _relatives(self) -> tuple[list[int], list[int]]:
         """For each node its root ancestors, and for each root all its descendants (itself included)."""
         model = self.model
         position = model.vocabulary.positions

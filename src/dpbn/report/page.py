@@ -24,14 +24,7 @@ def page(facts: Facts) -> str:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     sections = [
-        _head(facts),
-        _section("guarantee", "The guarantee in plain words", _guarantee(facts)),
-        _section("graph", "The graph and where the budget went", _graph(facts)),
-        _section("nodes", "Nodes", _nodes(facts)),
-        _section("floor", "Rows below the noise floor", _weak(facts)),
-        _section("tables", "Probability tables", probability_tables(facts)),
-        _section("load", "How to load the file elsewhere", _load(facts)),
-        _section("made", "How it was made", _made(facts)),
+        f'<section id="{anchor}"><h2>{heading}</h2>{body(facts)}</section>' for anchor, _, heading, body in _SECTIONS
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -39,13 +32,9 @@ def page(facts: Facts) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="referrer" content="no-referrer">'
         f"<title>{escaped(facts.title)} – dpbn report</title><style>{style}</style></head><body><main>"
-        + "".join(sections)
+        + "".join([_head(facts), *sections])
         + "</main></body></html>\n"
     )
-
-
-def _section(anchor: str, heading: str, body: str) -> str:
-    return f'<section id="{anchor}"><h2>{heading}</h2>{body}</section>'
 
 
 def _head(facts: Facts) -> str:
@@ -62,18 +51,7 @@ def _head(facts: Facts) -> str:
     tiles = "".join(
         f"<div><b>{value}</b><span>{label[:-1] if value == 1 else label}</span></div>" for label, value in figures
     )
-    links = " ".join(
-        f'<a href="#{anchor}">{text}</a>'
-        for anchor, text in (
-            ("guarantee", "Guarantee"),
-            ("graph", "Graph"),
-            ("nodes", "Nodes"),
-            ("floor", "Noise floor"),
-            ("tables", "Tables"),
-            ("load", "Load it"),
-            ("made", "How it was made"),
-        )
-    )
+    links = " ".join(f'<a href="#{anchor}">{text}</a>' for anchor, text, _, _ in _SECTIONS)
     return (
         f'<header><p class="kind">dpbn release report</p><h1>{escaped(facts.title)}</h1>'
         f'<p><span class="badge {badge}">{escaped(summary(release))}</span></p>{alert}'
@@ -201,3 +179,14 @@ def _made(facts: Facts) -> str:
         ("Content id", f"{release.id} ({CONTENT_ID})"),
     ]
     return "<dl>" + "".join(f"<dt>{escaped(k)}</dt><dd>{escaped(v)}</dd>" for k, v in entries) + "</dl>"
+
+
+_SECTIONS = (  # anchor, text of the link to it, heading, what it holds
+    ("guarantee", "Guarantee", "The guarantee in plain words", _guarantee),
+    ("graph", "Graph", "The graph and where the budget went", _graph),
+    ("nodes", "Nodes", "Nodes", _nodes),
+    ("floor", "Noise floor", "Rows below the noise floor", _weak),
+    ("tables", "Tables", "Probability tables", probability_tables),
+    ("load", "Load it", "How to load the file elsewhere", _load),
+    ("made", "How it was made", "How it was made", _made),
+)

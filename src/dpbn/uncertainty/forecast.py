@@ -59,9 +59,7 @@ class Forecast:
     tables: tuple[PlannedTable, ...]
     node_errors: Mapping[str, float]
     query_errors: Mapping[Query, float]
-    rare_rows: Mapping[
-        str, float
-    ]  # node -> share of its CPT rows whose expected count is below two deviations of its noise
+    rare_rows: Mapping[str, float]  # share of a node's CPT rows whose expected count is below two deviations of noise
     simulated: tuple[float, ...]  # the error of each simulated release
     guessed: bool  # whether CPTs were given; if not, typical ones were drawn
     again: Callable[..., Forecast] = field(repr=False, compare=False)  # (epsilon[, concentration])
@@ -205,6 +203,16 @@ def plan(
 
 
 @dataclass(frozen=True)
+class _Run:
+    """One simulated release: errors by node and query, the share of rare rows, what was measured."""
+
+    nodes: Mapping[str, float]
+    rare: Mapping[str, float]
+    queries: Mapping[Query, float]
+    measurements: Sequence[Measurement]
+
+
+@dataclass(frozen=True)
 class _Simulation:
     """All that a forecast rests on but epsilon and how even unknown CPTs are."""
 
@@ -248,44 +256,29 @@ class _Simulation:
         )
         curator = Curator(simulated(truth, self.rows, seed), InsecureNoise(seed), budget, self.sensitivity)
         learned = self.learner(self.structure, curator, prior=self.prior, public_cpts=self.public_cpts)
-        return _judge(truth, learned, curator.measurements, self.rows, self.queries, seed)
+        reference = simulated(truth, ROWS_OF_TRUTH, seed + 1_000_003)
+        nodes, rare = {}, {}
+        for node in truth.nodes:
+            parents = truth.parents(node)
+            mass = reference.counts([parents])[parents] / ROWS_OF_TRUTH
+            nodes[node] = float(np.sum(np.abs(learned.cpts[node] - truth.cpt(node)).sum(axis=-1) * mass))
+            support = row_support(truth.structure, curator.measurements, node)
+            rare[node] = float(np.mean(mass * self.rows < FLOOR * support.row_deviation)) if support else 0.0
+        return _Run(nodes, rare, self._query_errors(truth, learned), curator.measurements)
+
+    def _query_errors(self, truth: BayesianNetwork, learned: Learned) -> dict[Query, float]:
+        if not self.queries:
+            return {}
+        ask_truth, ask = Inference(truth), Inference(BayesianNetwork(truth.structure, learned.cpts))
+        errors = {}
+        for query in self.queries:
+            true = ask_truth.query(query.variables, query.evidence).values
+            errors[query] = float(np.abs(true - answer_or_uniform(ask, query.variables, query.evidence)).sum())
+        return errors
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True)
-class _Run:
-    nodes: Mapping[str, float]
-    rare: Mapping[str, float]
-    queries: Mapping[Query, float]
-    measurements: Sequence[Measurement]
-
-
-def _judge(
-    truth: BayesianNetwork,
-    learned: Learned,
-    measurements: Sequence[Measurement],
-    rows: int,
-    queries: Sequence[Query],
-    seed: int,
-) -> _Run:
-    reference = simulated(truth, ROWS_OF_TRUTH, seed + 1_000_003)
-    nodes, rare = {}, {}
-    for node in truth.nodes:
-        parents = truth.parents(node)
-        mass = reference.counts([parents])[parents] / ROWS_OF_TRUTH
-        nodes[node] = float(np.sum(np.abs(learned.cpts[node] - truth.cpt(node)).sum(axis=-1) * mass))
-        support = row_support(truth.structure, measurements, node)
-        rare[node] = float(np.mean(mass * rows < FLOOR * support.row_deviation)) if support else 0.0
-    answers: dict[Query, float] = {}
-    if queries:
-        ask_truth, ask = Inference(truth), Inference(BayesianNetwork(truth.structure, learned.cpts))
-        for query in queries:
-            true = ask_truth.query(query.variables, query.evidence).values
-            answers[query] = float(np.abs(true - answer_or_uniform(ask, query.variables, query.evidence)).sum())
-    return _Run(nodes, rare, answers, measurements)
 
 
 def _network_of(guess: Any, structure: Structure) -> BayesianNetwork | None:

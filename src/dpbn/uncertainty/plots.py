@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpbn.errors import InputError, MissingExtraError
+from dpbn.errors import InputError, extra
 from dpbn.statement import visible
 
 if TYPE_CHECKING:
@@ -17,10 +17,8 @@ BLUE, ORANGE = "#0072B2", "#D55E00"  # Okabe and Ito: told apart by every eye
 
 def plot_forecast(forecast: Forecast, path: str | Path) -> Path:
     """Bars of expected error per node, largest first; nodes with rows below the noise in another colour."""
-    try:
+    with extra("matplotlib", "plots"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots") from None
     path = Path(path)
     if path.suffix not in (".png", ".svg"):
         raise InputError(f"a picture must end in .png or .svg, got {path.name!r}")

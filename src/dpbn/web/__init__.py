@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpbn.errors import MissingExtraError
+from dpbn.errors import extra
 
 if TYPE_CHECKING:
     from dpbn.release import Release
@@ -41,8 +41,6 @@ def serve(
 
 
 def _require_extra() -> None:
-    try:
+    with extra("starlette and uvicorn", "web"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("starlette and uvicorn", "web") from None

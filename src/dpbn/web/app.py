@@ -62,10 +62,10 @@ def build_app(
         service.close()
 
     routes = [
-        Route("/", _page),
+        Route("/", _fixed(ASSETS["index.html"], "text/html")),
         Route("/assets/{file}", _asset),
-        Route("/openapi.json", _fixed(encode(openapi_document(limits)))),
-        Route("/api/release", _fixed(service.view)),
+        Route("/openapi.json", _fixed(encode(openapi_document(limits)), "application/json")),
+        Route("/api/release", _fixed(service.view, "application/json")),
         *(Route(f"/api/{kind}", _answering(kind, service, limits), methods=["POST"]) for kind in ANSWERS),
     ]
     handlers = {
@@ -111,18 +111,14 @@ async def _body(request: Request, limits: Limits) -> bytes:
     return bytes(body)
 
 
-def _fixed(document: bytes) -> Endpoint:
+def _fixed(document: bytes, media_type: str) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        return _cached(request, document, "application/json")
+        return _cached(request, document, media_type)
 
     return endpoint
 
 
 ASSETS = {file.name: file.read_bytes() for file in (files("dpbn.web") / "assets").iterdir() if file.is_file()}
-
-
-async def _page(request: Request) -> Response:
-    return _cached(request, ASSETS["index.html"], "text/html")
 
 
 async def _asset(request: Request) -> Response:

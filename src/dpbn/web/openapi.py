@@ -7,183 +7,124 @@ from typing import Any
 from dpbn.version import __version__
 from dpbn.web.limits import Limits
 
+_TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
 _PROBABILITY = {"type": "number", "minimum": 0, "maximum": 1}
-_DISTRIBUTION = {"type": "array", "items": _PROBABILITY, "description": "one probability per state"}
-_PAIR = {"type": "array", "items": _PROBABILITY, "minItems": 2, "maxItems": 2}
-_OF_EVIDENCE = {
-    "type": ["number", "null"],
-    "minimum": 0,
-    "description": "P(evidence); with soft evidence its mean, null beyond every float",
-}
-_POINT = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 
 
-def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
-    properties = {**required, **(optional or {})}
-    return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
+def _list(items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items, **more}
+
+
+def _mapping(values: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": values, **more}
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    """All of them required, and no others."""
+    return {"type": "object", "required": list(properties), "properties": properties, "additionalProperties": False}
 
 
 def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+_PAIR = _list(_PROBABILITY, minItems=2, maxItems=2)
+_DISTRIBUTION = _list(_PROBABILITY, description="one probability per state")
+_OF_EVIDENCE = {
+    "type": ["number", "null"],
+    "minimum": 0,
+    "description": "P(evidence); with soft evidence its mean, null beyond every float",
+}
+_POINT = _list(_NUMBER, minItems=2, maxItems=2)
+
 SCHEMAS: dict[str, Any] = {
     "Question": _object(
-        {},
-        {
-            "evidence": {
-                "type": "object",
-                "additionalProperties": {"type": ["string", "number"]},
-                "description": "observed state of each observed node; a number where the node has ranges",
-                "examples": [{"BP": "LOW"}],
-            },
-            "soft": {
-                "type": "object",
-                "additionalProperties": {"type": "array", "items": {"type": "number", "minimum": 0}},
-                "description": "soft evidence: one likelihood per state; only their ratios matter",
-                "examples": [{"HR": [0.2, 1, 1]}],
-            },
-            "targets": {"type": "array", "items": {"type": "string"}, "description": "nodes asked for (map, query)"},
-            "level": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.9},
-            "assignment": {
-                "type": "object",
-                "additionalProperties": {"type": "string"},
-                "description": "an answer of mpe or map (stability)",
-            },
-        },
-    ),
-    "Posteriors": _object(
-        {
-            "probability": _OF_EVIDENCE,
-            "log_probability": {"type": "number"},
-            "posteriors": {"type": "object", "additionalProperties": _DISTRIBUTION},
-        }
-    ),
+        evidence=_mapping(
+            {"type": ["string", "number"]},
+            description="observed state of each observed node; a number where the node has ranges",
+            examples=[{"BP": "LOW"}],
+        ),
+        soft=_mapping(
+            _list({"type": "number", "minimum": 0}),
+            description="soft evidence: one likelihood per state; only their ratios matter",
+            examples=[{"HR": [0.2, 1, 1]}],
+        ),
+        targets=_list(_TEXT, description="nodes asked for (map, query)"),
+        level={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.9},
+        assignment=_mapping(_TEXT, description="an answer of mpe or map (stability)"),
+    )
+    | {"required": []},
+    "Posteriors": _object(probability=_OF_EVIDENCE, log_probability=_NUMBER, posteriors=_mapping(_DISTRIBUTION)),
     "Probability": _object(
-        {
-            "probability": _OF_EVIDENCE,
-            "log_probability": {"type": ["number", "null"], "description": "null if the evidence is impossible"},
-        }
+        probability=_OF_EVIDENCE,
+        log_probability={"type": ["number", "null"], "description": "null if the evidence is impossible"},
     ),
     "Assignment": _object(
-        {
-            "assignment": {"type": "object", "additionalProperties": {"type": "string"}},
-            "probability": {**_PROBABILITY, "description": "of these states together, given the evidence"},
-        }
+        assignment=_mapping(_TEXT),
+        probability={**_PROBABILITY, "description": "of these states together, given the evidence"},
     ),
     "Stability": _object(
-        {"stability": {**_PROBABILITY, "description": "share of plausible networks in which the assignment is best"}}
+        stability={**_PROBABILITY, "description": "share of plausible networks in which the assignment is best"}
     ),
     "Table": _object(
-        {
-            "variables": {"type": "array", "items": {"type": "string"}},
-            "states": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
-            "values": {"type": "array", "description": "one axis per variable, in this order"},
-        }
+        variables=_list(_TEXT),
+        states=_list(_list(_TEXT)),
+        values={"type": "array", "description": "one axis per variable, in this order"},
     ),
     "Intervals": _object(
-        {
-            "level": _PROBABILITY,
-            "intervals": {
-                "type": "object",
-                "additionalProperties": _object(
-                    {key: {"type": "array", "items": _PAIR} for key in ("total", "privacy", "sampling")}
-                ),
-            },
-        }
+        level=_PROBABILITY,
+        intervals=_mapping(_object(**dict.fromkeys(("total", "privacy", "sampling"), _list(_PAIR)))),
     ),
     "WeakRows": _object(
-        {
-            "rows": {
-                "type": "array",
-                "description": "rows below the noise floor that at least one posterior leans on",
-                "items": _object(
-                    {
-                        "node": {"type": "string"},
-                        "parents": {"type": "object", "additionalProperties": {"type": "string"}},
-                        "weight": {**_PROBABILITY, "description": "of these parents' states, given the evidence"},
-                    }
-                ),
-            },
-            "behind": {
-                "type": "object",
-                "description": "for every node whose posterior leans on some of them",
-                "additionalProperties": _object(
-                    {
-                        "share": {**_PROBABILITY, "description": "the largest total weight of one node's rows"},
-                        "rows": {
-                            "type": "array",
-                            "items": {"type": "integer", "minimum": 0},
-                            "description": "places in `rows`, heaviest first",
-                        },
-                    }
-                ),
-            },
-        }
+        rows=_list(
+            _object(
+                node=_TEXT,
+                parents=_mapping(_TEXT),
+                weight={**_PROBABILITY, "description": "of these parents' states, given the evidence"},
+            ),
+            description="rows below the noise floor that at least one posterior leans on",
+        ),
+        behind=_mapping(
+            _object(
+                share={**_PROBABILITY, "description": "the largest total weight of one node's rows"},
+                rows=_list({"type": "integer", "minimum": 0}, description="places in `rows`, heaviest first"),
+            ),
+            description="for every node whose posterior leans on some of them",
+        ),
     ),
     "Release": _object(
-        {
-            "name": {"type": "string"},
-            "id": {"type": "string", "description": "content id: SHA-256 of the file without its final newline"},
-            "private": {"type": "boolean"},
-            "method": {"type": "string"},
-            "statement": {"type": "string", "description": "the guarantee in plain words, Markdown"},
-            "points": {
-                "type": "array",
-                "items": _object({"question": {"type": "string"}, "answer": {"type": "string"}}),
-                "description": "the same as text",
-            },
-            "guarantee": _object(
-                {
-                    "epsilon": {"type": ["number", "null"], "description": "null: no noise, not private"},
-                    "delta": {"type": "number"},
-                    "neighbors": {"enum": ["add-remove", "replace"]},
-                    "unit": {"type": ["string", "null"]},
-                    "max_contributions": {"type": "integer", "minimum": 1},
-                }
-            ),
-            "offers": _object({"intervals": {"type": "boolean"}}),
-            "nodes": {"type": "array", "items": _ref("Node")},
-            "arcs": {
-                "type": "array",
-                "items": _object(
-                    {
-                        "parent": {"type": "string"},
-                        "child": {"type": "string"},
-                        "points": {"type": "array", "items": _POINT, "minItems": 2},
-                    }
-                ),
-            },
-            "size": _POINT,
-        }
+        name=_TEXT,
+        id={**_TEXT, "description": "content id: SHA-256 of the file without its final newline"},
+        private={"type": "boolean"},
+        method=_TEXT,
+        statement={**_TEXT, "description": "the guarantee in plain words, Markdown"},
+        points=_list(_object(question=_TEXT, answer=_TEXT), description="the same as text"),
+        guarantee=_object(
+            epsilon={"type": ["number", "null"], "description": "null: no noise, not private"},
+            delta=_NUMBER,
+            neighbors={"enum": ["add-remove", "replace"]},
+            unit={"type": ["string", "null"]},
+            max_contributions={"type": "integer", "minimum": 1},
+        ),
+        offers=_object(intervals={"type": "boolean"}),
+        nodes=_list(_ref("Node")),
+        arcs=_list(_object(parent=_TEXT, child=_TEXT, points=_list(_POINT, minItems=2))),
+        size=_POINT,
     ),
     "Node": _object(
-        {
-            "name": {"type": "string"},
-            "states": {"type": "array", "items": {"type": "string"}},
-            "ranges": {
-                "type": "object",
-                "additionalProperties": {"type": "string"},
-                "description": "what states stand for where the column is cut at public points",
-            },
-            "shown": {"type": "integer", "description": "how many states the drawing shows"},
-            "parents": {"type": "array", "items": {"type": "string"}},
-            "prior": _DISTRIBUTION,
-            "epsilon": {"type": ["number", "null"], "description": "budget spent on this node's family"},
-            "public": {"type": "boolean", "description": "the CPT was given, not learned"},
-            "rows": {"type": "integer", "minimum": 1, "description": "rows of the CPT"},
-            "weak_rows": {"type": ["integer", "null"], "description": "rows that rest on too few records"},
-            "box": _object({key: {"type": "number"} for key in ("x", "y", "width", "height")}),
-        }
+        name=_TEXT,
+        states=_list(_TEXT),
+        ranges=_mapping(_TEXT, description="what states stand for where the column is cut at public points"),
+        shown={"type": "integer", "description": "how many states the drawing shows"},
+        parents=_list(_TEXT),
+        prior=_DISTRIBUTION,
+        epsilon={"type": ["number", "null"], "description": "budget spent on this node's family"},
+        public={"type": "boolean", "description": "the CPT was given, not learned"},
+        rows={"type": "integer", "minimum": 1, "description": "rows of the CPT"},
+        weak_rows={"type": ["integer", "null"], "description": "rows that rest on too few records"},
+        box=_object(**dict.fromkeys(("x", "y", "width", "height"), _NUMBER)),
     ),
-    "Problem": _object(
-        {
-            "type": {"type": "string"},
-            "title": {"type": "string"},
-            "status": {"type": "integer"},
-            "detail": {"type": "string"},
-        }
-    ),
+    "Problem": _object(type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT),
 }
 
 # kind -> (what it does, schema of the answer)

@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dpbn.errors import TooLargeError
 from dpbn.inference import Inference
 from dpbn.inference.queries import LARGEST_LOG
 from dpbn.release import Release
+from dpbn.uncertainty.error_bars import PARTS
+from dpbn.uncertainty.leaning import WeakRow, leanings
 from dpbn.web.limits import Lane, Limits, Memory
 from dpbn.web.question import Question
-from dpbn.web.uncertainty import has_intervals, posterior_intervals, weak_answers
 from dpbn.web.view import probabilities, release_view
 
 ANSWER_CELLS = 100_000  # of a joint table, some 2 MB of JSON: every connection may be waiting for one
@@ -26,13 +29,9 @@ class Service:
 
     def __init__(self, release: Release, name: str, limits: Limits):
         self.release = release
-        self._engines = {lane: Inference(release) for lane in ("marginals", "joints", "bars", "stability")}
-        self._lanes = {
-            "marginals": Lane("marginals", limits.waiting),
-            "joints": Lane("joints", limits.waiting_slow),
-            "bars": Lane("bars", limits.waiting_slow),
-            "stability": Lane("stability", limits.waiting_slow),
-        }
+        slow = dict.fromkeys(("joints", "bars", "stability"), limits.waiting_slow)
+        self._lanes = {name: Lane(name, waiting) for name, waiting in {"marginals": limits.waiting, **slow}.items()}
+        self._engines = {name: Inference(release) for name in self._lanes}
         self._memory = Memory(limits.remembered_bytes)
         self.view = encode(release_view(release, self._engines["marginals"], name))
         self._at_once = self._seconds() < limits.at_once_seconds
@@ -49,7 +48,7 @@ class Service:
 
     async def prepare_bars(self) -> None:
         """Draw the plausible networks behind error bars, then those behind stability, before anyone asks."""
-        if has_intervals(self.release):
+        if self.release.measurements:
             await self.answer("intervals", Question())
             network = self.release.network
             root = next(node for node in network.nodes if not network.parents(node))  # the quickest to ask about
@@ -98,24 +97,42 @@ def _query(engine: Inference, question: Question) -> dict[str, Any]:
 
 
 def _mpe(engine: Inference, question: Question) -> dict[str, Any]:
-    assignment, probability = engine.mpe(question.findings)
-    return {"assignment": assignment, "probability": min(probability, 1.0)}
+    return _explained(engine.mpe(question.findings))
 
 
 def _map(engine: Inference, question: Question) -> dict[str, Any]:
-    assignment, probability = engine.map(list(question.targets), question.findings)
+    return _explained(engine.map(list(question.targets), question.findings))
+
+
+def _explained(found: tuple[dict[str, str], float]) -> dict[str, Any]:
+    assignment, probability = found
     return {"assignment": assignment, "probability": min(probability, 1.0)}
 
 
 def _intervals(engine: Inference, question: Question) -> dict[str, Any]:
-    found = posterior_intervals(engine, question.findings, question.level)
-    return {"level": question.level, "intervals": found}
+    """[low, high] of every state of every node: in total, from privacy noise alone, from sampling alone."""
+    intervals = {
+        node: {part: np.stack(bars.interval(question.level, part), axis=-1).tolist() for part in PARTS}
+        for node, bars in engine.intervals(question.findings).items()
+    }
+    return {"level": question.level, "intervals": intervals}
 
 
 def _weak_rows(engine: Inference, question: Question) -> dict[str, Any]:
-    evidence = question.findings
-    engine.posteriors(evidence)  # refuses unknown names and impossible evidence
-    return weak_answers(engine, evidence)
+    """The rows below the noise floor that posteriors lean on, each once, and which of them lie behind which node."""
+    engine.posteriors(question.findings)  # refuses unknown names and impossible evidence
+    found = leanings(engine, question.findings)
+    places: dict[tuple[Any, ...], int] = {}
+    behind = {
+        node: {"share": its.share, "rows": [places.setdefault(_key(row), len(places)) for row in its.rows]}
+        for node, its in found.items()
+    }
+    rows = [{"node": node, "parents": dict(parents), "weight": min(weight, 1.0)} for node, parents, weight in places]
+    return {"rows": rows, "behind": behind}
+
+
+def _key(row: WeakRow) -> tuple[str, tuple[tuple[str, str], ...], float]:
+    return row.node, tuple(row.parents.items()), row.weight
 
 
 def _stability(engine: Inference, question: Question) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dpbn.inference import Inference
 from dpbn.layout import layered_layout
 from dpbn.release import Release
 from dpbn.statement import points
-from dpbn.web.uncertainty import has_intervals, weak_rows
+from dpbn.support import supports
 
 NODE_WIDTH, WIDEST, HEADER_HEIGHT, ROW_HEIGHT, FOOT, MOST_ROWS = 160.0, 240.0, 18.0, 14.0, 3.0, 12
 BESIDE_LABEL, BESIDE_TITLE = 106.0, 48.0  # room for the bar and its number, for the badges
@@ -39,7 +39,7 @@ def release_view(release: Release, inference: Inference, name: str) -> dict[str,
     network = release.network
     sizes = {node: box_size(node, network.states(node)) for node in network.nodes}
     layout = layered_layout(network.structure.dag, sizes, gap=14, layer_gap=19, aspect=1.5)
-    prior, weak = inference.posteriors({}), weak_rows(release)
+    prior, behind = inference.posteriors({}), supports(release.structure, release.measurements)
     nodes = [
         {
             "name": node,
@@ -51,7 +51,7 @@ def release_view(release: Release, inference: Inference, name: str) -> dict[str,
             "epsilon": release.allocation.get(node),
             "public": node in release.public_nodes,
             "rows": network.cpt(node).size // len(network.states(node)),
-            "weak_rows": weak.get(node),
+            "weak_rows": int(behind[node].below_floor.sum()) if node in behind else None,
             "box": _box(layout.boxes[node]),
         }
         for node in network.nodes
@@ -64,7 +64,7 @@ def release_view(release: Release, inference: Inference, name: str) -> dict[str,
         "statement": release.statement,
         "points": [{"question": point.question, "answer": point.answer} for point in points(release)],
         "guarantee": release.guarantee.to_dict(),
-        "offers": {"intervals": has_intervals(release)},
+        "offers": {"intervals": bool(release.measurements)},
         "nodes": nodes,
         "arcs": [
             {"parent": a.parent, "child": a.child, "points": [_rounded(point) for point in a.points]}

@@ -1,8 +1,9 @@
-"""What baselines share: the interface, a curator on seeded noise, and from family tables to CPTs."""
+"""What methods share: the interface, a curator on seeded noise, and from family tables to CPTs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -25,15 +26,25 @@ class Learner(Protocol):
     def __call__(self, structure: Structure, source: CountSource, epsilon: float, seed: int) -> Mapping[str, Array]: ...
 
 
+@dataclass(frozen=True)
+class Method:
+    """A row of the comparison. `guarantee` is that of the same mechanism on secure noise, `delta` its delta."""
+
+    title: str
+    learn: Learner
+    guarantee: str = "ε-DP"
+    delta: float = 0.0
+
+
 def experiment_curator(source: CountSource, epsilon: float, seed: int, *, delta: float = 0.0) -> Curator:
     """The library's own boundary on seeded noise: the accountant still refuses to overspend."""
     return Curator(source, InsecureNoise(seed), Budget(epsilon, delta), Sensitivity())
 
 
-def measure_tables(curator: Curator, shares: Mapping[Names, float]) -> dict[Names, Array]:
-    """Laplace noise at shares[names] on the table over `names`, each table once."""
+def measure_tables(source: CountSource, epsilon: float, seed: int, shares: Mapping[Names, float]) -> dict[Names, Array]:
+    """Laplace noise at shares[names] on the table over `names`, each table once, within `epsilon`."""
     scales = {names: accounting.laplace_scale(share * (1 - ROUNDING), 1) for names, share in shares.items()}
-    made = curator.measure([Request(names, scale) for names, scale in scales.items()])
+    made = experiment_curator(source, epsilon, seed).measure([Request(names, scale) for names, scale in scales.items()])
     return {m.names: m.values.astype(np.float64) for m in made}
 
 

@@ -17,15 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import TooLargeError
-from dpbn.evaluate.baselines.common import (
-    Array,
-    cpts_from_tables,
-    experiment_curator,
-    families,
-    maximal,
-    measure_tables,
-    smallest_cover,
-)
+from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, maximal, measure_tables, smallest_cover
 from dpbn.learners.mutual_consistency import make_consistent
 from dpbn.measure import CountSource
 from dpbn.measurement import Names
@@ -75,7 +67,7 @@ def _greedy_cover(covers: NDArray[np.bool_]) -> list[int]:
 def learn_datacube(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
     """Measure the chosen cuboids equally, make them agree, sum out the families."""
     cuboids = chosen_cuboids(structure)
-    noisy = measure_tables(experiment_curator(source, epsilon, seed), dict.fromkeys(cuboids, epsilon / len(cuboids)))
+    noisy = measure_tables(source, epsilon, seed, dict.fromkeys(cuboids, epsilon / len(cuboids)))
     weights = {names: 1.0 / table.size for names, table in noisy.items()}
     agreed = make_consistent({names: (names, table) for names, table in noisy.items()}, weights)
     return cpts_from_tables(smallest_cover(structure, agreed))

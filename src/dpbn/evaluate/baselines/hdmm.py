@@ -17,14 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpbn.errors import TooLargeError
-from dpbn.evaluate.baselines.common import (
-    Array,
-    cpts_from_tables,
-    experiment_curator,
-    families,
-    maximal,
-    measure_tables,
-)
+from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, maximal, measure_tables
 from dpbn.evaluate.baselines.residuals import closure, least_squares, residual_dimension
 from dpbn.measure import CountSource
 from dpbn.measurement import Names
@@ -77,7 +70,7 @@ def _descend(weights: Array, contains: Array, needed: Array, cells: Array) -> tu
 def learn_hdmm(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
     """Measure the weighted marginals, solve for the families."""
     shares = {names: epsilon * w for names, w in marginal_weights(structure).items()}
-    noisy = measure_tables(experiment_curator(source, epsilon, seed), shares)
+    noisy = measure_tables(source, epsilon, seed, shares)
     variances = {names: 2.0 / share**2 for names, share in shares.items()}
     wanted = families(structure)
     tables = least_squares(structure.schema, noisy, variances, list(wanted.values()))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpbn.errors import MissingExtraError
+from dpbn.errors import extra
 from dpbn.evaluate.baselines.common import Array, families
 from dpbn.evaluate.baselines.private_pgm import STEPS, TOLERANCE, check_size, import_mbi, model_cpts
 from dpbn.measure import CountSource
@@ -25,12 +25,10 @@ def learn_opendp(structure: Structure, source: CountSource, epsilon: float, seed
     """OpenDP's release of all family tables, then mirror descent. `seed` has no effect."""
     del seed
     mbi = import_mbi()
-    try:
+    with extra("opendp.extras.mbi", "bench"):
         import opendp.prelude as opendp
         from opendp.extras.mbi._utilities import make_noise_marginals, typed_dict_distance, typed_dict_domain
         from opendp.extras.numpy import arrayd_domain
-    except ImportError:
-        raise MissingExtraError("opendp.extras.mbi", "bench") from None
     opendp.enable_features("contrib", "honest-but-curious")
     cliques = list(dict.fromkeys(families(structure).values()))
     schema = structure.schema

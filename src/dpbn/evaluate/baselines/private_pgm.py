@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dpbn.errors import MissingExtraError, TooLargeError
-from dpbn.evaluate.baselines.common import Array, cpts_from_tables, experiment_curator, families, measure_tables
+from dpbn.errors import TooLargeError, extra
+from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, measure_tables
 from dpbn.measure import CountSource
 from dpbn.measurement import Names
 from dpbn.network import Structure
@@ -26,14 +26,12 @@ STEPS, TOLERANCE, MOST_MODEL_CELLS = 10_000, 1e-5, 5_000_000
 
 def import_mbi() -> Any:
     """mbi in double precision, or an error that names the extra."""
-    try:
+    with extra("mbi", "bench"):
         import jax
 
         jax.config.update("jax_enable_x64", True)
         jax.config.update("jax_enable_compilation_cache", False)
         import mbi
-    except ImportError:
-        raise MissingExtraError("mbi", "bench") from None
     return mbi
 
 
@@ -50,7 +48,7 @@ def fitted_cpts(
     mbi = import_mbi()
     domain = mbi.Domain(structure.nodes, structure.schema.shape(structure.nodes))
     check_size(mbi, domain, list(shares))
-    noisy = measure_tables(experiment_curator(source, epsilon, seed), shares)
+    noisy = measure_tables(source, epsilon, seed, shares)
     measurements = [
         mbi.LinearMeasurement(table.ravel(), names, stddev=float(np.sqrt(2.0) / shares[names]))
         for names, table in noisy.items()

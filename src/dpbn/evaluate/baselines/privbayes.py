@@ -11,15 +11,7 @@ The structure is public, so the half of the budget PrivBayes spends on choosing 
 
 from __future__ import annotations
 
-from dpbn.evaluate.baselines.common import (
-    Array,
-    cpts_from_tables,
-    experiment_curator,
-    families,
-    maximal,
-    measure_tables,
-    smallest_cover,
-)
+from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, maximal, measure_tables, smallest_cover
 from dpbn.measure import CountSource
 from dpbn.network import Structure
 
@@ -27,6 +19,5 @@ from dpbn.network import Structure
 def learn_privbayes(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
     """Equal shares over the maximal families."""
     tables = maximal(list(families(structure).values()))
-    curator = experiment_curator(source, epsilon, seed)
-    noisy = measure_tables(curator, dict.fromkeys(tables, epsilon / len(tables)))
+    noisy = measure_tables(source, epsilon, seed, dict.fromkeys(tables, epsilon / len(tables)))
     return cpts_from_tables(smallest_cover(structure, noisy))

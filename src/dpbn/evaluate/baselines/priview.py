@@ -18,14 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpbn.evaluate.baselines.common import (
-    Array,
-    cpts_from_tables,
-    experiment_curator,
-    families,
-    maximal,
-    measure_tables,
-)
+from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, maximal, measure_tables
 from dpbn.learners.mutual_consistency import make_consistent, project, spread
 from dpbn.measure import CountSource
 from dpbn.measurement import Names
@@ -58,7 +51,7 @@ def covering_views(structure: Structure) -> tuple[Names, ...]:
 def learn_priview(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
     """Views, consistency, ripple, consistency, maximum entropy."""
     views = covering_views(structure)
-    tables = measure_tables(experiment_curator(source, epsilon, seed), dict.fromkeys(views, epsilon / len(views)))
+    tables = measure_tables(source, epsilon, seed, dict.fromkeys(views, epsilon / len(views)))
     equal = dict.fromkeys(views, 1.0)
     for _ in range(2):
         agreed = make_consistent({view: (view, tables[view]) for view in views}, equal)
