@@ -108,6 +108,14 @@ def test_a_sampling_rate_cannot_take_forever():
             from_dict(document)
 
 
+def test_one_long_text_among_many_does_not_make_all_of_them_long():
+    """As numpy makes an array of them: 400 gigabytes here."""
+    texts = [""] * 100_000 + ["x" * 1_000_000]
+    for place in (("measurements", 0, "values"), ("prior", "Cancer")):
+        with pytest.raises(FormatError, match=r"must be (integers|an array) of shape"):
+            from_dict(damaged(RELEASE, place, texts))
+
+
 @pytest.mark.parametrize("amount", ["1e999999999", "1e-999999999", "9" * 5000, "1_0e9_9_9_9_9", "1/0", "0x10", "inf"])
 def test_an_amount_cannot_take_forever(amount, tmp_path):
     with pytest.raises(BudgetError):
