@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpbn.errors import FormatError, PrivacyError
+from dpbn.learners.strategy import holders_of
 from dpbn.matching import POLICIES
 from dpbn.measurement import AT_ONCE, Measurement, check_draws, joint_groups, total_loss
 from dpbn.privacy import blocks, joint
@@ -81,8 +82,9 @@ def _check_private(release: Release) -> None:
         raise FormatError(
             "a private release must have noise, a finite epsilon and a delta below 1, got others: the file was edited"
         )
-    measured = [set(m.names) for m in release.measurements if m.sampling is None]
+    measured = holders_of({m.names: m.names for m in release.measurements if m.sampling is None})
+    public = set(release.public_nodes)
     for node in release.structure.nodes:
         family = set(release.structure.family(node).names)
-        if node not in release.public_nodes and not any(family <= names for names in measured):
+        if node not in public and not any(family.issubset(names) for names in measured.get(node, ())):
             raise FormatError(f"a private release must hold the measurement behind the CPT of {node!r}, got none")

@@ -216,12 +216,11 @@ def _measurement(structure: Structure, entry: Any) -> Measurement:
     names = tuple(entry["names"])
     if len(set(names)) != len(names):
         raise FormatError(f"names of a measurement must be distinct, got {names!r:.200}")
-    values = np.array(entry["values"])
-    if values.dtype.kind != "i" or values.shape != structure.schema.shape(names):
-        raise FormatError(
-            f"values of the measurement of {names} must be integers of shape {structure.schema.shape(names)}, "
-            f"got {values.dtype} of shape {values.shape}"
-        )
+    shape = structure.schema.shape(names)
+    held = project_json.leaves(entry["values"], shape)
+    if held is None or not set(map(type, held)) <= {int}:
+        raise FormatError(f"values of the measurement of {names} must be integers of shape {shape}, got others")
+    values = np.array(held, dtype=np.int64).reshape(shape)
     sampling = entry["sampling"]
     if sampling is not None:
         sampling = Sampling(_rate(sampling["rate"]), _text(sampling["group"]))
@@ -283,8 +282,9 @@ def _node(network: BayesianNetwork, name: str) -> str:
 
 def _prior(network: BayesianNetwork, node: str, value: Any) -> Any:
     """Pseudo-counts as `learn` writes them: error bars add them to counts."""
-    alpha, shape = np.array(value), network.structure.shape(node)
-    if alpha.dtype.kind not in "if" or alpha.shape != shape or not ((alpha >= 0) & (alpha <= LARGEST_PRIOR)).all():
+    shape = network.structure.shape(node)
+    held = project_json.leaves(value, shape)
+    if held is None or not all(type(number) in (int, float) and 0 <= number <= LARGEST_PRIOR for number in held):
         raise FormatError(f"prior of {node!r} must be an array of shape {shape} of numbers in 0..{LARGEST_PRIOR:g}")
     return value
 

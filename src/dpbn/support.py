@@ -89,5 +89,9 @@ def _apart(measurements: Sequence[Measurement], family: Sequence[str]) -> Iterat
 
 def supports(structure: Structure, measurements: Sequence[Measurement]) -> dict[str, Support]:
     """Support of every node whose family was measured."""
-    found = {node: row_support(structure, measurements, node) for node in structure.nodes}
+    holding: dict[str, list[Measurement]] = {node: [] for node in structure.nodes}
+    for measurement in measurements:
+        for name in measurement.names:
+            holding[name].append(measurement)
+    found = {node: row_support(structure, holding[node], node) for node in structure.nodes}
     return {node: support for node, support in found.items() if support is not None}

@@ -7,6 +7,7 @@ import pickle
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn.errors import BudgetError, DpbnError, FormatError, LedgerCorruptError, TooLargeError
-from dpbn.release import from_dict
+from dpbn.measurement import Measurement
+from dpbn.privacy.guarantee import Guarantee, Neighbors
+from dpbn.release import from_dict, to_dict
 from tests.trust.readers import READERS, SMALL, attempt, read_release, seeds
 
 SEEDS = seeds()
@@ -106,6 +109,27 @@ def test_a_sampling_rate_cannot_take_forever():
         entry["sampling"]["rate"] = rate
         with pytest.raises(FormatError):
             from_dict(document)
+
+
+def test_one_long_text_among_many_does_not_make_all_of_them_long():
+    """As numpy makes an array of them: 400 gigabytes here."""
+    texts = [""] * 100_000 + ["x" * 1_000_000]
+    for place in (("measurements", 0, "values"), ("prior", "Cancer")):
+        with pytest.raises(FormatError, match=r"must be (integers|an array) of shape"):
+            from_dict(damaged(RELEASE, place, texts))
+
+
+def test_a_release_of_many_small_tables_takes_time_in_proportion():
+    """Every node was compared with every table: 15 s here, and four times as much at twice the nodes."""
+    names = [str(number) for number in range(6000)]
+    structure = dpbn.Structure(dpbn.Schema([dpbn.Variable(name, ("a",)) for name in names]), dpbn.Dag(names, {}))
+    network = dpbn.BayesianNetwork(structure, dict.fromkeys(names, np.ones(1)))
+    tables = tuple(Measurement((name,), [5], "laplace", 1.0, 1.0) for name in names)
+    guarantee = Guarantee(6000.0, 0.0, Neighbors.ADD_REMOVE, None, 1)
+    document = to_dict(dpbn.Release(network, guarantee, {}, True, "uniform", tables))
+    start = time.process_time()
+    assert not from_dict(document).weak_rows
+    assert time.process_time() - start < 5.0
 
 
 @pytest.mark.parametrize("amount", ["1e999999999", "1e-999999999", "9" * 5000, "1_0e9_9_9_9_9", "1/0", "0x10", "inf"])

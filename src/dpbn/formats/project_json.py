@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -124,14 +125,24 @@ def network_from_dict(document: Any) -> BayesianNetwork:
     return BayesianNetwork(structure, {node: _cpt(structure, node, cpts[node]) for node in structure.nodes})
 
 
-def _cpt(structure: Structure, node: str, nested: Any) -> NDArray[np.float64]:
-    """Nested lists to an array, one axis at a time, so that no shape of input is left to numpy's guessing."""
-    shape = structure.shape(node)
+def leaves(nested: Any, shape: Sequence[int]) -> list[Any] | None:
+    """What nested lists of this shape hold, None if they have another.
+
+    NumPy would guess, and make every text as long as the longest.
+    """
     level: list[Any] = [nested]
     for size in shape:
         if any(type(part) is not list or len(part) != size for part in level):
-            raise FormatError(f"CPT of {node!r} must be nested lists of shape {shape}, got another shape")
+            return None
         level = list(itertools.chain.from_iterable(level))
+    return level
+
+
+def _cpt(structure: Structure, node: str, nested: Any) -> NDArray[np.float64]:
+    shape = structure.shape(node)
+    level = leaves(nested, shape)
+    if level is None:
+        raise FormatError(f"CPT of {node!r} must be nested lists of shape {shape}, got another shape")
     kinds = set(map(type, level))
     if not kinds <= {int, float}:
         raise FormatError(
