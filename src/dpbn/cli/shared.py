@@ -188,7 +188,20 @@ def parse_given(given: Iterable[str], soft: Iterable[str], network: BayesianNetw
             if node in evidence:
                 raise click.UsageError(f"evidence must name a node once, got {node!r} twice")
             evidence[node] = state if option == "--given" else _likelihoods(node, state)
+            if option == "--given" and node in network.nodes:
+                _tell_range(node, state, network)
     return evidence
+
+
+def _tell_range(node: str, state: str, network: BayesianNetwork) -> None:
+    """Say which state a number was taken for."""
+    from dpbn.matching import Matching
+
+    variable = network.structure.schema[node]
+    if variable.cut_points is None or state in variable.states:
+        return
+    if (code := Matching(variable, None).meant(state)) is not None:
+        click.echo(f"note: {node}={state} is taken for {variable.states[code]!r}", err=True)
 
 
 def check_targets(targets: Iterable[str], network: BayesianNetwork) -> None:
