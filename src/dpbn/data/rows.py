@@ -92,7 +92,12 @@ class Reading:
         raise DataError(
             f"columns must hold values of the declared domains only (on_unknown={self.on_unknown!r}), "
             f"got missing or undeclared values in {told}{more}, of {rows} records"
-            + ("" if first is None else f"; {first.column!r} is declared to be {first.variable.declared}")
+            + (
+                ""
+                if first is None
+                else f"; {first.column!r} is declared to be {first.variable.declared}, spelt like this"
+            )
+            + "; on_unknown='drop' leaves such records out"
         )
 
 
