@@ -84,7 +84,7 @@ def graph_svg(structure: Structure, marks: Mapping[str, Mark] | None = None, tit
 
 def _width(node: str, mark: Mark) -> float:
     wide = letters(shortened(visible(node)))
-    return max(54.0, 20 + _LETTER * max(wide, len(mark.caption) * 0.84))
+    return max(54.0, 20 + _LETTER * max(1.1 * wide, len(mark.caption) * 0.84))  # names are bold
 
 
 def _arc(arc: Arc) -> str:

@@ -40,6 +40,10 @@ class FormatError(InputError):
         self.reason, self.source, self.line, self.column = message, source, line, column
 
 
+class BareStructureError(FormatError):
+    """A network was wanted, and the file holds a structure without any probabilities: to learn or plan with."""
+
+
 class TooLargeError(InputError):
     """A table or factor would exceed the size limit; refused before it is allocated."""
 

@@ -151,7 +151,7 @@ def located(source: str | Path) -> Iterator[None]:
     try:
         yield
     except FormatError as error:
-        raise FormatError(error.reason, source=str(source), line=error.line, column=error.column) from None
+        raise type(error)(error.reason, source=str(source), line=error.line, column=error.column) from None
     except StructureError as error:
         raise FormatError(str(error), source=str(source)) from None
 

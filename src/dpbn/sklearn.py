@@ -26,7 +26,7 @@ from dpbn.formats import load_structure
 from dpbn.graph import Dag
 from dpbn.inference import Inference
 from dpbn.learning import learn
-from dpbn.matching import PLAIN, Matching, is_number
+from dpbn.matching import PLAIN, Matching, is_number, matchings
 from dpbn.network import Structure
 from dpbn.privacy.noise import InsecureNoise
 
@@ -132,7 +132,10 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """P(target | row) for every row, columns in the order of `classes_`; missing values are summed out."""
+        """P(target | row) for every row, columns in the order of `classes_`.
+
+        Missing values are summed out, except where `on_unknown` put them into a catch-all state in `fit` as well.
+        """
         check_is_fitted(self)
         given, X = X, self._checked(X, reset=False)
         ask = Inference(self.release_.network)
@@ -221,7 +224,8 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             for variable, place in zip(others, places, strict=True)
         }
         if y is None:
-            return {variable.name: _column(variable, values) for variable, values in cells.items()}
+            rules = {rule.variable: rule for rule in matchings(schema, self.on_unknown)}
+            return {its.name: _settled(_column(its, values), rules[its]) for its, values in cells.items()}
         target = schema[self.target_]
         _tell_of_places({target: y, **cells})
         columns = {variable.source_column: _column(variable, values) for variable, values in cells.items()}
@@ -311,6 +315,15 @@ def _column(variable: Variable, values: Sequence[Any]) -> list[Any]:
             known[key] = _label(rule, value)
         result.append(known[key])
     return result
+
+
+def _settled(values: list[Any], rule: Matching) -> list[Any]:
+    """A column to predict from, its unknown values in the state that took those learned from, if one did."""
+    if rule.catch_all is None:
+        return values
+    state = rule.variable.states[rule.catch_all]
+    known = {value: value is not None and rule.meant(value) is not None for value in set(values)}
+    return [value if known[value] else state for value in values]
 
 
 def _label(rule: Matching, value: Any) -> Any:

@@ -160,6 +160,7 @@ def test_inspect(run, release):
     assert document["private"] is True and len(document["nodes"]) == 8
     assert json.loads(run("inspect", "asia", "--node", "dysp", "--json").out)["cpt"][0][0] == [0.9, 0.1]
     assert "dysp=yes" in run("inspect", "asia", "--node", "dysp").out
+    assert "weak" not in run("inspect", "asia", "--node", "dysp").out
 
 
 def test_report_writes_three_files(run, release, tmp_path):
@@ -178,6 +179,22 @@ def test_a_report_without_error_bars_draws_no_plausible_networks(run, release, t
     assert run("report", release, "--no-interval").code == 0
     text = page.read_text("utf-8")
     assert "interval" not in text and "Probability tables" in text
+
+
+def test_weak_rows_of_a_node_are_marked(run, patients):
+    run("learn", patients, "asia", "-e", 0.05, "-o", "weak.json", "-y")
+    node, weak = next(iter(dpbn.load_release("weak.json").weak_rows.items()))
+    shown = run("inspect", "weak.json", "--node", node).out
+    assert shown.count("weak ") == weak.sum() + 1 and "weak rows: so few records" in shown
+    assert json.loads(run("inspect", "weak.json", "--node", node, "--json").out)["weak"] == weak.tolist()
+
+
+def test_a_number_given_for_a_range_is_told_as_its_state(run):
+    age = dpbn.Variable("age", ["young", "old"], cut_points=[40])
+    network = dpbn.BayesianNetwork(dpbn.Structure(dpbn.Schema([age]), dpbn.Dag(["age"], {})), {"age": [0.5, 0.5]})
+    dpbn.write_network(network, "age.json")
+    assert run("map", "age.json", "--given", "age=70").err == "note: age=70 is taken for 'old'\n"
+    assert not run("map", "age.json", "--given", "age=old").err
 
 
 def test_inspect_prints_text_not_markdown(run, release, tmp_path):
@@ -290,7 +307,7 @@ def test_convert_writes_a_structure_alone_if_told(run, release, asia, tmp_path):
     (tmp_path / "empty.bif").write_text(
         "network n { } variable a { type discrete [ 2 ] { x, y }; } probability ( a ) { }"
     )
-    run("convert", "empty.bif", "e.json").refused("must hold probabilities, got none")
+    run("convert", "empty.bif", "e.json").refused("must have probabilities, got none: a structure alone")
     told = run("convert", "empty.bif", "e.json", "--structure")
     assert told.out == "wrote e.json\n" and not told.err
     assert dpbn.load_structure("e.json") == dpbn.load_structure("empty.bif")

@@ -52,7 +52,9 @@ def test_wrong_tables(run, patients, tmp_path):
     (tmp_path / "state.csv").write_text(text.replace("yes", "canary", 1))
     outcome = run("learn", "state.csv", "asia", *LEARN)
     outcome.refused("undeclared values")
-    outcome.refused("is declared to be one of ['yes', 'no']")
+    outcome.refused(
+        "is declared to be one of ['yes', 'no'], spelt like this; on_unknown='drop' leaves such records out"
+    )
     assert "canary" not in outcome.err
     assert not (tmp_path / "r.json").exists()
 
@@ -317,6 +319,15 @@ def test_inspect_tells_why_it_shows_a_structure_only(run, tmp_path):
     (tmp_path / "broken.bif").write_text(broken)
     shown = run("inspect", "broken.bif")
     assert shown.code == 0 and "warning: the structure only: broken.bif:" in shown.err
+
+
+def test_a_structure_written_by_hand_is_shown_without_a_warning(run, tmp_path):
+    (tmp_path / "own.bif").write_text("network n { } variable a { type discrete [ 2 ] { x, y }; }")
+    dpbn.write_network(dpbn.load_structure(tmp_path / "own.bif"), tmp_path / "own.json")
+    for name in ("own.bif", "own.json"):
+        shown = run("inspect", name)
+        assert "no probabilities" in shown.out and not shown.err
+        run("query", name, "a").refused("got no", "a structure alone, to learn or plan with")
 
 
 def test_a_page_beside_that_of_another_release_is_told(run, patients, release):

@@ -34,6 +34,14 @@ def test_csv_fields_match_as_they_are_written(tmp_path):
     assert count(path) == ([1, 1, 2, 1], [2, 3])
 
 
+def test_a_column_in_which_no_record_fits_is_told_of(tmp_path):
+    (tmp_path / "t.csv").write_text("x,n\nyes,1\nno,2\nmaybe,low\n")
+    with pytest.raises(DataError, match=r"'x': 1, of 3 records.*, spelt like this; on_unknown='drop' leaves such"):
+        count(tmp_path / "t.csv")
+    with pytest.raises(DataError, match=r"no record fits in 'x': is it the right column, of the right type\?$"):
+        count(pa.table({"x": [True, False, True], "n": [1, 2, 3]}))  # as an engine may read yes and no
+
+
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_broken_lines_are_told_apart_whatever_the_threads(tmp_path, threads):
     """pyarrow says it in other words where it has one thread, and takes their number from the environment."""

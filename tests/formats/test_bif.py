@@ -87,7 +87,13 @@ def test_a_bad_block_is_an_error_with_its_line(rows, line, message):
         ("network n {} variable a { type discrete [ 2 ] { x, x }; }", "distinct"),
         ("network n {} variable a { }", "must have a 'type'"),
         ("network n {} variable a { type discrete [1] { x }; } variable a { type discrete [1] { x }; }", "'a' twice"),
-        ("network n {} variable a { type discrete [1] { x }; }", "got none for 'a'"),
+        ("network n {} variable a { type discrete [1] { x }; }", "got none: a structure alone"),
+        (
+            "network n {} variable a { type discrete [1] { x }; } variable b { type discrete [1] { y }; }"
+            " probability ( b ) { table 1; }",
+            "got none for 'a'",
+        ),
+        ("network n {} variable a b { type discrete [1] { x }; }", "stands in double quotes"),
         ("network n {} /* open", "comment must be closed"),
         (network("(x) 1, 0; (y) 1, 0;", "c"), "declared variables, got 'c'"),
         (network("(x) 1, 0; (y) 1, 0;", "a, a"), "must be distinct"),

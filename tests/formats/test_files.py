@@ -168,7 +168,7 @@ def test_json_is_read_strictly(tmp_path, load, text, words):
 
 @pytest.mark.parametrize(
     ("table", "words"),
-    [("", "CPT of 'a' must hold probabilities, got none"), ("table 0.5, 0.6;", r"must sum to 1, got 1\.1$")],
+    [("", "must have probabilities, got none: a structure alone"), ("table 0.5, 0.6;", r"must sum to 1, got 1\.1$")],
 )
 def test_a_table_without_parents_is_told_of_in_plain_words(tmp_path, table, words):
     text = f"network n {{}} variable a {{ type discrete [2] {{ x, y }}; }} probability ( a ) {{ {table} }}"

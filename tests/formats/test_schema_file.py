@@ -1,5 +1,7 @@
 """The schema file: there and back, and every mistake a typed error."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,6 +91,9 @@ def test_any_label_reads_back(name, states, column):
         ("a = " + "[" * 100_000, "nested|TOML"),
         ("a = " + "1" * 10_000, "TOML"),
         ("a = 2020-13-40", "TOML"),
+        ("[age]\ncut_points = [40]", r"the section of a variable must be \[variables.age\], got \[age\]"),
+        ("folder/ward.schema.toml", r"text of its file, as from read_text\(\), got the name 'folder/ward.schema.toml'"),
+        (Path("ward.schema.toml"), r"text of its file, as from read_text\(\), got .*Path"),
     ],
 )
 def test_a_mistake_is_a_typed_error(text, message):

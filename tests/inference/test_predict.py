@@ -107,6 +107,10 @@ def test_wrong_tables_are_named():
     ask = dpbn.Inference(dpbn.load_network("asia"))
     with pytest.raises(QueryError, match=r"'smoke'.*'perhaps'"):
         ask.predict_proba({"smoke": ["yes", "perhaps"]}, "lung")
+    with pytest.raises(QueryError, match="got 'no ' in row 1, counted from 0; did you mean 'no'"):
+        ask.predict_proba({"smoke": ["yes", "no ", "yes"]}, "lung")
+    with pytest.raises(QueryError, match=r"must be a node of the network, got dict$"):  # arguments swapped
+        ask.predict_proba("lung", {"smoke": ["a row"]})
     with pytest.raises(QueryError, match="'lungs'"):
         ask.predict_proba({"smoke": ["yes"]}, "lungs")
     with pytest.raises(QueryError, match="got int"):

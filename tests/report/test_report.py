@@ -214,6 +214,8 @@ def test_insecure_options_and_paths(release, tmp_path):
         write_report(release, tmp_path / "report.pdf")
     with pytest.raises(InputError, match="folder"):
         write_report(release, tmp_path / "nowhere" / "report.html")
+    with pytest.raises(InputError, match="must be given a release, got str"):
+        write_report("alarm.release.json", tmp_path / "report.html")
 
 
 @pytest.mark.parametrize("epsilon", [0.123441, 0.2, np.float64(0.3), 1.0, 1.0000001, 5.0, 7.0])

@@ -342,6 +342,22 @@ def test_complaints_about_rows_do_not_quote_them(X, y, reason):
     assert refused.value.__cause__ is None and refused.value.__context__ is None
 
 
+def test_rows_to_predict_follow_the_policy_of_rows_learned_from():
+    schema = Schema(
+        (Variable("t", ("no", "yes")), Variable("x", ("a", "b", "?"), catch_all="?"), Variable("z", ("a", "b")))
+    )
+    structure = Structure(schema, Dag(schema.names, {"x": ("t",)}))
+    X = pandas.DataFrame({"x": ["a", None, "odd", "?"] * 50, "z": ["a", "b"] * 100})
+    y = ["no", "yes", "yes", "yes"] * 50
+    model = DPBayesianNetworkClassifier(structure, "t", 1e6, method="uniform", on_unknown="catch_all", random_state=0)
+    assert model.fit(X, y).predict(X).tolist() == y
+    with pytest.raises(InputError, match="values of 'z' must be one of"):
+        model.predict(X.assign(z="odd"))
+    model.set_params(on_unknown="error").fit(X.assign(x="a"), y)
+    with pytest.raises(InputError, match="values of 'x' must be one of"):
+        model.predict(X)
+
+
 def test_a_time_that_equals_another_is_not_taken_for_it():
     there = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
     here = there.astimezone(datetime.timezone(datetime.timedelta(hours=1)))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from dpbn.network import BayesianNetwork, Structure
     from dpbn.release import Release
 
+WEAK = "weak rows: so few records that the row cannot be told from an empty one"
+
 
 @click.command()
 @click.argument("model", type=option.ModelPath())
@@ -121,13 +123,15 @@ def inspect(
 
 
 def _open(source: str) -> tuple[Release | BayesianNetwork | Structure, str]:
-    """A release or a network; of a file without probabilities, or with bad ones, the structure, and what it lacks."""
-    from dpbn.errors import FormatError
+    """A release or a network; a structure alone; of a file whose probabilities are bad the structure, and why."""
+    from dpbn.errors import BareStructureError, FormatError
     from dpbn.formats import load_structure
     from dpbn.statement import visible
 
     try:
         return open_model(source), ""
+    except BareStructureError:
+        return load_structure(source), ""
     except FormatError as error:
         with suppress(FormatError):
             return load_structure(source), visible(str(error))
@@ -166,7 +170,7 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
             "epsilon: of tables with the node and its parents; one may serve several nodes: they need not add up"
         )
     if release and any(row["weak_rows"] for row in rows):
-        click.echo("weak rows: so few records that the row cannot be told from an empty one; see dpbn report")
+        click.echo(f"{WEAK}; see dpbn report")
 
 
 def _print_statement(release: Release) -> None:
@@ -205,16 +209,23 @@ def _guarantee(release: Release | None) -> dict[str, Any]:
 def _show_node(source: str, node: str, as_json: bool) -> None:
     import itertools
 
-    network = network_of(open_model(source))
+    model = open_model(source)
+    network = network_of(model)
     cpt, parents = network.cpt(node), network.parents(node)
+    weak = getattr(model, "weak_rows", {}).get(node)
     if as_json:
-        print_json({"node": node, "parents": list(parents), "states": list(network.states(node)), "cpt": cpt.tolist()})
+        table = {"node": node, "parents": list(parents), "states": list(network.states(node)), "cpt": cpt.tolist()}
+        print_json(table if weak is None else {**table, "weak": weak.tolist()})
         return
     rows = []
     for index in itertools.product(*(range(size) for size in cpt.shape[:-1])):
         labels = [network.states(parent)[i] for parent, i in zip(parents, index, strict=True)]
-        rows.append((*labels, *(f"{value:.4f}" for value in cpt[index])))
-    print_table([*parents, *(f"{node}={state}" for state in network.states(node))], rows)
+        marks = [] if weak is None else ["weak" if weak[index] else ""]
+        rows.append((*labels, *(f"{value:.4f}" for value in cpt[index]), *marks))
+    columns = [*parents, *(f"{node}={state}" for state in network.states(node)), *([] if weak is None else ["row"])]
+    print_table(columns, rows)
+    if weak is not None:
+        click.echo(WEAK)
 
 
 def _write_schema(structure: str, output: str | None, overwrite: bool, as_json: bool) -> None:

@@ -124,6 +124,8 @@ def parse_given(
             if node in evidence:
                 raise click.UsageError(f"evidence must name a node once, got {node!r} twice")
             evidence[node] = state if option == plain else _likelihoods(node, state)
+            if option == plain and node in network.nodes:
+                _tell_range(node, state, network)
     return evidence
 
 
@@ -132,6 +134,17 @@ def parse_versus(versus: Iterable[str], evidence: Mapping[str, Any], network: Ba
     items = list(versus)
     told = parse_given([item for item in items if item not in evidence], (), network, "--versus")
     return {node: state for node, state in {**evidence, **told}.items() if node not in items}
+
+
+def _tell_range(node: str, state: str, network: BayesianNetwork) -> None:
+    """Say which state a number was taken for."""
+    from dpbn.matching import Matching
+
+    variable = network.structure.schema[node]
+    if variable.cut_points is None or state in variable.states:
+        return
+    if (code := Matching(variable, None).meant(state)) is not None:
+        click.echo(f"note: {node}={state} is taken for {variable.states[code]!r}", err=True)
 
 
 def check_targets(targets: Iterable[str], network: BayesianNetwork) -> None:

@@ -89,10 +89,15 @@ class Reading:
         told = ", ".join(f"{column!r}: {count}" for column, count in list(found.items())[:10])
         more = f" and {len(found) - 10} more columns" if len(found) > 10 else ""
         first = next((its for its in self.matchings if its.column in found), None)  # None: rows without a unit
+        never = next((column for column, count in found.items() if count == rows > 1), None)
+        declared = (
+            "" if first is None else f"; {first.column!r} is declared to be {first.variable.declared}, spelt like this"
+        )
+        advice = f"no record fits in {never!r}: is it the right column, of the right type?"
         raise DataError(
             f"columns must hold values of the declared domains only (on_unknown={self.on_unknown!r}), "
-            f"got missing or undeclared values in {told}{more}, of {rows} records"
-            + ("" if first is None else f"; {first.column!r} is declared to be {first.variable.declared}")
+            f"got missing or undeclared values in {told}{more}, of {rows} records{declared}; "
+            + (advice if never else "on_unknown='drop' leaves such records out")
         )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Variable
-from dpbn.errors import FormatError, did_you_mean
+from dpbn.errors import BareStructureError, FormatError, did_you_mean
 from dpbn.formats.scanner import LABEL, NUMBERS, SPACE, STRING, Scanner, bare_or_quoted, labels, numbers, unquoted
 from dpbn.formats.tables import assembled, checked_rows, from_rows
 from dpbn.network import BayesianNetwork, Structure, check_cells
@@ -63,6 +63,10 @@ def read(text: str) -> BayesianNetwork:
     """The network a BIF text describes."""
     scanner, structure, blocks = _parse(text)
     check_cells(structure)
+    if not any(block.rows or block.table or block.default for block in blocks.values()):
+        raise BareStructureError(
+            "a network must have probabilities, got none: a structure alone, to learn or plan with"
+        )
     cpts = {}
     for node in structure.nodes:
         if node not in blocks:
@@ -120,7 +124,7 @@ def _blank(found: re.Match[str]) -> str:
 
 def _variable(scanner: Scanner) -> Variable:
     name = unquoted(scanner.expect(_LABEL, "a variable's name").group())
-    scanner.expect(_OPEN, "'{'")
+    scanner.expect(_OPEN, "'{' (a name with spaces stands in double quotes)")
     states: tuple[str, ...] | None = None
     position = scanner.position
     while not scanner.accept(_CLOSE):

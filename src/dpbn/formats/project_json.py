@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Variable
-from dpbn.errors import FormatError
+from dpbn.errors import BareStructureError, FormatError
 from dpbn.files import parse_json
 from dpbn.formats.tables import assembled, checked_rows
 from dpbn.network import BayesianNetwork, Structure, check_cells
@@ -116,8 +116,10 @@ def network_from_dict(document: Any) -> BayesianNetwork:
     structure = structure_from_dict(document)
     cpts = document.get("cpts")
     if not isinstance(cpts, dict):
-        hint = ": a structure alone, to learn or plan with" if cpts is None else ""
-        raise FormatError(f"'cpts' must be an object with one CPT per variable, got {_kind(cpts)}{hint}")
+        wanted = "'cpts' must be an object with one CPT per variable"
+        if cpts is None:
+            raise BareStructureError(f"{wanted}, got nothing: a structure alone, to learn or plan with")
+        raise FormatError(f"{wanted}, got {_kind(cpts)}")
     wrong = sorted(set(cpts) ^ set(structure.nodes))
     if wrong:
         raise FormatError(f"'cpts' must have exactly one CPT per variable, got a mismatch at {wrong[0]!r}")

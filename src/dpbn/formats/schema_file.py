@@ -53,6 +53,8 @@ def write_schema(structure: Structure, unit: str | None = None, max_contribution
 def read_schema(text: str, structure: Structure) -> tuple[Structure, str | None, int]:
     """`structure` with the declarations of a schema file, the unit column and the rows kept per unit."""
     document = _decode(text)
+    if misplaced := next((key for key in document if key not in _TOP and key in structure.schema.names), None):
+        raise FormatError(f"the section of a variable must be [variables.{misplaced}], got [{misplaced}]")
     _check_keys(document, _TOP, "a schema file")
     unit, max_contributions = document.get("unit"), document.get("max_contributions", 1)
     if unit is not None and (not isinstance(unit, str) or not unit):
@@ -114,6 +116,10 @@ def _check_keys(table: dict[str, Any], known: frozenset[str], subject: str) -> N
 
 
 def _decode(text: str) -> dict[str, Any]:
+    if not isinstance(text, str):
+        raise FormatError(f"a schema must be the text of its file, as from read_text(), got {type(text).__name__}")
+    if text.endswith(".toml") and "\n" not in text:
+        raise FormatError(f"a schema must be the text of its file, as from read_text(), got the name {text!r}")
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Variable
-from dpbn.errors import QueryError
+from dpbn.errors import QueryError, did_you_mean
 from dpbn.matching import Matching
 
 MISSING = -1
@@ -79,12 +79,10 @@ def _mapped(codes: NDArray[np.int64], distinct: list[Any], variable: Variable) -
     rule = Matching(variable, None)
     for index, value in enumerate(distinct):
         if used[index] and not _absent(value):  # categories may declare labels that no row holds
-            lookup[index] = _code(value, rule)
+            code = rule.meant(value)
+            if code is None:
+                row, hint = int(np.argmax(codes == index)), did_you_mean(value, variable.states)
+                wanted = f"values of {variable.name!r} must be {variable.declared}"
+                raise QueryError(f"{wanted}, got {value!r} in row {row}, counted from 0{hint}")
+            lookup[index] = code
     return lookup[codes]
-
-
-def _code(value: Any, rule: Matching) -> int:
-    code = rule.meant(value)
-    if code is None:
-        raise QueryError(f"values of {rule.variable.name!r} must be {rule.variable.declared}, got {value!r}")
-    return code

@@ -59,7 +59,8 @@ class Vocabulary:
             return self.positions[name]
         except (KeyError, TypeError):
             hint = did_you_mean(name, self.nodes)
-            raise QueryError(f"a variable must be a node of the network, got {name!r}{hint}") from None
+            told = repr(name) if isinstance(name, (str, int)) else type(name).__name__  # a table holds rows
+            raise QueryError(f"a variable must be a node of the network, got {told}{hint}") from None
 
     def targets(self, names: Sequence[Any], evidence: Iterable[int]) -> tuple[int, ...]:
         """Distinct, known and not observed."""
@@ -132,7 +133,8 @@ class Vocabulary:
                 vector[self.code(variable, label)] = _number(name, likelihood)
         else:
             if len(value) != size:
-                raise QueryError(f"soft evidence on {name!r} must give {size} likelihoods, got {len(value)}")
+                wanted = f"{size} likelihoods, or {{state: likelihood}}"
+                raise QueryError(f"soft evidence on {name!r} must give {wanted}, got {len(value)}")
             vector = np.array([_number(name, v) for v in value])
         if not np.all(np.isfinite(vector) & (vector >= 0)):
             raise QueryError(f"soft evidence on {name!r} must be finite and >= 0, got {vector.tolist()}")

@@ -192,5 +192,6 @@ def impossible_rows(possible: NDArray[np.bool_]) -> ImpossibleEvidenceError:
     """The error that names the first impossible row and how many there are."""
     wrong = np.flatnonzero(~possible)
     return ImpossibleEvidenceError(
-        f"every row must have positive probability, got {len(wrong)} impossible, the first is row {int(wrong[0])}"
+        f"every row must have positive probability, got {len(wrong)} impossible, the first is row {int(wrong[0])}, "
+        "counted from 0"
     )

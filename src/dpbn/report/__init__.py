@@ -28,6 +28,10 @@ def write_report(
     `file` is what the release is called in the lines that show how to open it; `intervals=False` leaves the error
     bars out, which take most of the time on a large network.
     """
+    from dpbn.release import Release
+
+    if not isinstance(release, Release):
+        raise InputError(f"a report must be given a release, got {type(release).__name__}")
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise InputError(f"a report must end in .html, got {path.name!r}")
