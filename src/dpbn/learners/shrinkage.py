@@ -31,7 +31,7 @@ SPIKES = np.array([0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.85, 0.92])
 LEAN = 0.4  # towards sparse tables: ln a has a prior in proportion to a^-LEAN
 LOW, HIGH, STEP = -30.0, 14.0, 0.05
 ENOUGH = 4_000  # cells to fit a prior to: of larger tables as many, evenly spaced
-CHUNK = 30_000  # cells times priors compared at once: stays in cache
+CHUNK = 15_000  # cells times priors compared at once: arrays that stay in cache, and below what is mapped anew
 FACTORS = 200  # multiplied before a logarithm is taken: none is below 0.08, so the product is not lost
 TINY = 1e-100  # a spike may leave less
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -116,11 +116,15 @@ class Posterior:
     def mean_and_slope(self, u: Array) -> tuple[Array, Array]:
         """E[t] and its derivative by u, for u with the batch axis first."""
         flat = u.reshape(u.shape[0], -1)
-        position = np.clip((flat - LOW) / STEP, 0, self._rows.shape[1] - 1.000001)
+        repetitions, points = self._rows.shape
+        position = np.clip((flat - LOW) / STEP, 0, points - 1.000001)
         column = position.astype(np.intp)
-        left = np.take_along_axis(self._rows, column, axis=1)
-        rise = np.take_along_axis(self._rows, column + 1, axis=1) - left
-        mean = np.exp(left + (position - column) * rise)
+        position -= column
+        column += points * np.arange(repetitions)[:, None]  # in the flat table
+        left = self._rows.take(column)
+        column += 1
+        rise = self._rows.take(column) - left
+        mean = np.exp(left + position * rise)
         slope = mean * rise / STEP
         right = flat > HIGH
         if right.any():
