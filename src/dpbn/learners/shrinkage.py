@@ -31,7 +31,8 @@ SPIKES = np.array([0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.85, 0.92])
 LEAN = 0.4  # towards sparse tables: ln a has a prior in proportion to a^-LEAN
 LOW, HIGH, STEP = -30.0, 14.0, 0.05
 ENOUGH = 4_000  # cells to fit a prior to: of larger tables as many, evenly spaced
-CHUNK = 1_000_000  # cells times priors compared at once
+CHUNK = 15_000  # cells times priors compared at once: arrays that stay in cache, and below what is mapped anew
+FACTORS = 200  # multiplied before a logarithm is taken: none is below 0.08, so the product is not lost
 TINY = 1e-100  # a spike may leave less
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
@@ -66,7 +67,7 @@ def tabulated() -> Tabulated:
         means.append(after)
         masses.append(mass)
         mean = after
-    log_mass = np.array(masses).T
+    log_mass = np.ascontiguousarray(np.array(masses).T)
     zero = round(-LOW / STEP)
     known = np.array([(a / 2 - 1) * math.log(2) + math.lgamma(a / 2) for a in shape])  # ln H(0, a)
     log_mass += (known - log_mass[:, zero])[:, None]
@@ -115,11 +116,15 @@ class Posterior:
     def mean_and_slope(self, u: Array) -> tuple[Array, Array]:
         """E[t] and its derivative by u, for u with the batch axis first."""
         flat = u.reshape(u.shape[0], -1)
-        position = np.clip((flat - LOW) / STEP, 0, self._rows.shape[1] - 1.000001)
+        repetitions, points = self._rows.shape
+        position = np.clip((flat - LOW) / STEP, 0, points - 1.000001)
         column = position.astype(np.intp)
-        left = np.take_along_axis(self._rows, column, axis=1)
-        rise = np.take_along_axis(self._rows, column + 1, axis=1) - left
-        mean = np.exp(left + (position - column) * rise)
+        position -= column
+        column += points * np.arange(repetitions)[:, None]  # in the flat table
+        left = self._rows.take(column)
+        column += 1
+        rise = self._rows.take(column) - left
+        mean = np.exp(left + position * rise)
         slope = mean * rise / STEP
         right = flat > HIGH
         if right.any():
@@ -149,9 +154,12 @@ def fitted_prior(values: Array, deviation: float, total: Array) -> Prior:
     score = -LEAN * np.log(shapes) + np.zeros_like(rates)
     if cells > ENOUGH:
         flat = flat[:, np.linspace(0, cells - 1, ENOUGH).astype(np.intp)]
-    width = max(1, CHUNK // rates.size)
-    for start in range(0, flat.shape[1], width):
-        score += _log_likelihood(flat[:, start : start + width], rates)
+    width = min(flat.shape[1], FACTORS)
+    height = max(1, CHUNK // (rates[..., 0].size * width))
+    for first in range(0, len(flat), height):
+        some = slice(first, first + height)
+        for start in range(0, flat.shape[1], width):
+            score[..., some] += _log_likelihood(flat[some, start : start + width], rates[..., some])
     weights = np.exp(score - score.max(axis=(0, 1)))
     weights /= weights.sum(axis=(0, 1))
     shape = np.exp((weights * np.log(shapes)).sum(axis=(0, 1)))
@@ -160,14 +168,19 @@ def fitted_prior(values: Array, deviation: float, total: Array) -> Prior:
 
 
 def _log_likelihood(scaled: Array, rates: Array) -> Array:
-    """Of noisy cells in deviations (repetition, cell), summed over cells, up to a term common to all priors."""
+    """Of up to FACTORS noisy cells in deviations (repetition, cell), summed over cells, up to a term common to priors.
+
+    ln(spike + (1 - spike) e^x) is ln of a number in spike..1, plus x where x > 0. Without a spike it is x.
+    """
     grid, shapes = tabulated(), SHAPES[::2, None, None, None]
     u = scaled - rates[..., None]
     position = np.clip((u - LOW) / STEP, 0, len(grid.points) - 1.000001)
     column = position.astype(np.intp)
-    row = 2 * np.arange(len(shapes))[:, None, None, None]
-    left = grid.log_mass[row, column]
-    log_mass = left + (position - column) * (grid.log_mass[row, column + 1] - left)
+    position -= column
+    column += 2 * len(grid.points) * np.arange(len(shapes))[:, None, None, None]  # in the flat table
+    left = grid.log_mass.take(column)
+    column += 1
+    log_mass = left + position * (grid.log_mass.take(column) - left)
     log_gamma = np.array([math.lgamma(shape) for shape in SHAPES[::2]])[:, None, None, None]
     if (right := u > HIGH).any():
         far = np.maximum(u, HIGH)
@@ -176,5 +189,8 @@ def _log_likelihood(scaled: Array, rates: Array) -> Array:
         log_mass = np.where(below, log_gamma - shapes * np.log(-np.minimum(u, LOW)), log_mass)
     filled = shapes * np.log(rates)[..., None] - log_gamma + log_mass
     spikes = SPIKES[:, None, None]
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.logaddexp(np.log(spikes), np.log1p(-spikes) + filled).sum(axis=-1))
+    larger = np.where(filled > 0, 1.0 - spikes, spikes)
+    part = larger + (1.0 - larger) * np.exp(-np.abs(filled))
+    with np.errstate(divide="ignore"):  # a product without a spike may vanish, and is not used
+        logs = np.log(np.multiply.reduce(part, axis=-1))
+    return np.where(SPIKES[:, None] > 0, np.maximum(filled, 0.0).sum(axis=-1) + logs, filled.sum(axis=-1))
