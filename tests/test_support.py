@@ -50,7 +50,7 @@ def test_rare_rows_fall_below_the_floor(asia):
 def test_public_and_exact_nodes_have_none(asia):
     network, data = asia
     release = dpbn.learn(data, network, method="uniform", public_cpts={"either": network.cpt("either")})
-    assert "either" not in supports(network.structure, release.measurements)
+    assert "either" not in supports(network.structure, release.measurements, release.public_nodes)
     assert supports(network.structure, dpbn.learn(data, network, method="exact").measurements) == {}
 
 

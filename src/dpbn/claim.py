@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dpbn.errors import FormatError, PrivacyError
+from dpbn.learners.coarse import as_told
 from dpbn.learners.strategy import holders_of
 from dpbn.matching import POLICIES
 from dpbn.measurement import AT_ONCE, Measurement, check_draws, joint_groups, total_loss
@@ -84,7 +87,14 @@ def _check_private(release: Release) -> None:
         )
     measured = holders_of({m.names: m.names for m in release.measurements if m.sampling is None})
     public = set(release.public_nodes)
-    for node in release.structure.nodes:
-        family = set(release.structure.family(node).names)
-        if node not in public and not any(family.issubset(names) for names in measured.get(node, ())):
+    learned = [node for node in release.structure.nodes if node not in public]
+    told = as_told(release.structure, [m.names for m in release.measurements if m.sampling is None], learned)
+    for node in learned:
+        if node not in measured:
             raise FormatError(f"a private release must hold the measurement behind the CPT of {node!r}, got none")
+        for axis, name in enumerate(release.structure.parents(node)):
+            if name not in told.parents(node) and np.ptp(release.network.cpt(node), axis=axis).any():
+                raise FormatError(
+                    f"the CPT of {node!r} in a private release must be the same for all states of {name!r}, since no "
+                    "measurement tells them apart, got differences"
+                )

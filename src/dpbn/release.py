@@ -75,7 +75,7 @@ class Release:
         """Per node, which CPT rows (axes: parents in order) rest on too few records to be learned at this budget."""
         return {
             node: support.below_floor
-            for node, support in supports(self.structure, self.measurements).items()
+            for node, support in supports(self.structure, self.measurements, self.public_nodes).items()
             if support.below_floor.any()
         }
 

@@ -7,12 +7,13 @@ below the noise floor. Nothing here costs budget: it reads published measurement
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbn.learners.coarse import as_told, widened
 from dpbn.learners.mutual_consistency import project
 from dpbn.measurement import Measurement, finest
 from dpbn.network import Structure
@@ -31,11 +32,12 @@ class Support:
     row_deviation: float
     cell_deviation: float
     cells: int
+    left_out: tuple[str, ...] = ()  # parents whose states no table tells apart: their rows share the count evenly
 
     @property
     def below_floor(self) -> NDArray[np.bool_]:
-        """Which parent rows cannot be told from empty ones."""
-        return self.counts < FLOOR * self.row_deviation
+        """Which parent rows cannot be told from empty ones, or from each other."""
+        return (self.counts < FLOOR * self.row_deviation) | bool(self.left_out)
 
     @property
     def total(self) -> float:
@@ -57,7 +59,8 @@ class Support:
 
 
 def row_support(structure: Structure, measurements: Sequence[Measurement], node: str) -> Support | None:
-    """Support of `node` from every measured table that holds its family; None if there is none."""
+    """Support of `node` from every table that holds its family, or as many of its parents as any; else None."""
+    whole, structure = structure, as_told(structure, [m.names for m in measurements], [node])
     family = structure.family(node).names
     names, weight, wider, table = set(family), 0.0, 0.0, np.zeros(structure.shape(node))
     holding = [m for m in measurements if names.issubset(m.names)]
@@ -73,7 +76,10 @@ def row_support(structure: Structure, measurements: Sequence[Measurement], node:
     if not weight:
         return None
     deviation = math.sqrt(1 / weight)
-    return Support(table.sum(axis=-1) / weight, deviation * math.sqrt(wider), deviation, table.size)
+    alike = whole.cells(node) / table.size
+    counts = widened(whole, structure, {node: table.sum(axis=-1, keepdims=True) / weight / alike})[node][..., 0]
+    left_out = tuple(name for name in whole.parents(node) if name not in family)
+    return Support(counts, deviation * math.sqrt(wider), deviation, whole.cells(node), left_out)
 
 
 def _apart(measurements: Sequence[Measurement], family: Sequence[str]) -> Iterator[Measurement]:
@@ -87,11 +93,14 @@ def _apart(measurements: Sequence[Measurement], family: Sequence[str]) -> Iterat
         yield measurement
 
 
-def supports(structure: Structure, measurements: Sequence[Measurement]) -> dict[str, Support]:
-    """Support of every node whose family was measured."""
+def supports(
+    structure: Structure, measurements: Sequence[Measurement], public: Collection[str] = ()
+) -> dict[str, Support]:
+    """Support of every node that was measured and is not `public`."""
     holding: dict[str, list[Measurement]] = {node: [] for node in structure.nodes}
     for measurement in measurements:
         for name in measurement.names:
             holding[name].append(measurement)
-    found = {node: row_support(structure, holding[node], node) for node in structure.nodes}
+    known = set(public)
+    found = {node: row_support(structure, holding[node], node) for node in structure.nodes if node not in known}
     return {node: support for node, support in found.items() if support is not None}

@@ -141,7 +141,7 @@ def _open(source: str) -> tuple[Release | BayesianNetwork | Structure, str]:
 def _show(structure: Structure, release: Release | None, title: str, as_json: bool) -> None:
     from dpbn.support import supports
 
-    behind = supports(structure, release.measurements) if release else {}
+    behind = supports(structure, release.measurements, release.public_nodes) if release else {}
     rows: list[dict[str, Any]] = []
     for node in structure.nodes:
         row: dict[str, Any] = {

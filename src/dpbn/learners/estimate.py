@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.learners.agreement import agreed
+from dpbn.learners.coarse import as_told, narrowed, widened
 from dpbn.learners.consistency import Overlap, least_squares, member, overlaps, precisions
 from dpbn.learners.refinement import (
     CELL_LIMIT,
@@ -117,6 +118,8 @@ def estimate_batch(
     wanted = [node for node in structure.nodes if node not in public_cpts]
     if not wanted:
         return {node: np.broadcast_to(cpt, (repetitions, *np.shape(cpt))) for node, cpt in public_cpts.items()}
+    whole, structure = structure, as_told(structure, tables, wanted)
+    prior = narrowed(whole, structure, prior)
     plan = layout(structure.schema, tuple(tuple(names) for names in tables))
     noisy = [_transposed(array, names, into) for array, names, into in zip(values, tables, plan.tables, strict=True)]
     noise = [some.at_least(SMALLEST_VARIANCE) for some in noises]
@@ -137,7 +140,7 @@ def estimate_batch(
         variances, said = [some.variance for some in noise], {node: reading.said(node) for node in rows}
         cpts |= agreed(margins, noisy, variances, rows, cpts, said, start.total, repetitions)
     cpts |= _borrowed(reading, {node: replace(row, probabilities=cpts[node]) for node, row in rows.items()})
-    return {node: cpts[node][:repetitions] for node in structure.nodes}
+    return widened(whole, structure, {node: cpts[node][:repetitions] for node in structure.nodes})
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,27 @@ def plan_groups(
     return Grouping(tuple(group for group, _ in ordered), tuple(share for _, share in ordered))
 
 
+def noise_to_signal(structure: Structure, plan: Grouping, signal: float) -> dict[str, float]:
+    """Per node, the noise on a cell of its family, as a part of an average count; infinite if not measured."""
+    schema = structure.schema
+    deviations = {}  # of a cell of each table, times epsilon / l1
+    for group, share in zip(plan.groups, plan.shares, strict=True):
+        sets = tuple(frozenset(names) for names in group)
+        for names, equivalent in zip(sets, equivalents(_block_sizes(schema, sets)), strict=True):
+            deviations[names] = math.sqrt(2.0) / (share * equivalent)
+    holders = holders_of({names: names for names in deviations})
+    result = {}
+    for node in structure.nodes:
+        family = frozenset(structure.family(node).names)
+        cells = schema.cells(family)
+        summed = [
+            deviations[names] * math.sqrt(schema.cells(names) / cells)
+            for names in set.intersection(*(holders.get(name, set()) for name in family))
+        ]
+        result[node] = min(summed, default=math.inf) * cells / signal
+    return result
+
+
 def clear_error(
     structure: Structure,
     groups: Sequence[Group],

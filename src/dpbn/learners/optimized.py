@@ -10,12 +10,13 @@ All that follows is a function of the noisy tables and of public facts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError
+from dpbn.learners.coarse import as_told, plan_coarse
 from dpbn.learners.estimate import estimate
 from dpbn.learners.groups import MOST_SIGNAL, Grouping, can_draw, clear_error, plan_groups
 from dpbn.learners.influence import influences
@@ -57,7 +58,8 @@ def learn_optimized(
         return Learned(dict(public_cpts), {})
     weights = influences(structure, workload) if workload else None
     if stage_one is None:
-        measurements = measure_once(structure, curator, public_cpts, weights)
+        said = [node for node, alpha in prior.items() if np.ptp(alpha.reshape(-1, alpha.shape[-1]), axis=0).any()]
+        measurements = measure_once(structure, curator, public_cpts, weights, said)
     else:
         strategy = plan_tables(structure, public_cpts, weights)
         measurements = measure_in_stages(
@@ -68,7 +70,11 @@ def learn_optimized(
 
 
 def measure_once(
-    structure: Structure, curator: Curator, public: Iterable[str], weights: Mapping[str, float] | None
+    structure: Structure,
+    curator: Curator,
+    public: Collection[str],
+    weights: Mapping[str, float] | None,
+    whole: Collection[str] = (),
 ) -> tuple[Measurement, ...]:
     """The tables with noise drawn together, or with delta > 0 apart where less error is predicted (many tables)."""
     budget, sensitivity = curator.budget, curator.sensitivity
@@ -86,19 +92,23 @@ def measure_once(
         if error([[r.names] for r in asked], shares) < error(plan.groups, plan.shares):
             return curator.measure(asked, stage="all")
     if together:
-        return measure_groups(structure, curator, public, weights)
+        return measure_groups(structure, curator, public, weights, whole)
     return curator.measure(apart(plan_tables(structure, public, weights), budget, sensitivity), stage="all")
 
 
 def measure_groups(
-    structure: Structure, curator: Curator, public: Iterable[str], weights: Mapping[str, float] | None
+    structure: Structure,
+    curator: Curator,
+    public: Collection[str],
+    weights: Mapping[str, float] | None,
+    whole: Collection[str],
 ) -> tuple[Measurement, ...]:
     """Count the rows with a small part of epsilon, then measure the tables that pay at that number of rows."""
     epsilon, l1 = curator.budget.epsilon, curator.sensitivity.l1
     first, rest = accounting.split(epsilon, [COUNT, REST])
     (count,) = curator.measure([Request((), accounting.laplace_scale(first, l1))], stage="count")
     rows = max(float(count.values.item()), 1.0)
-    plan = plan_groups(structure, rows * epsilon / l1, public, weights)
+    plan = plan_coarse(structure, rows * epsilon / l1, public, weights, whole)
     asked: list[Request | Joint] = []
     for group, share in zip(plan.groups, accounting.split(rest, plan.shares), strict=True):
         scale = accounting.laplace_scale(share, l1)
@@ -145,8 +155,9 @@ def allocation(structure: Structure, measurements: Sequence[Measurement], spent:
     at_once = all(m.mechanism in AT_ONCE for m in measurements)
     part = spent / math.fsum(m.loss for m in measurements) if at_once else 1.0
     result = {}
+    told = as_told(structure, [m.names for m in measurements], structure.nodes)
     for node in structure.nodes:
-        family = set(structure.family(node).names)
+        family = set(told.family(node).names)
         holding = [(index, m) for index, m in enumerate(measurements) if family <= set(m.names)]
         losses = {m.together.group if m.together else index: m.loss for index, m in holding}
         if losses:

@@ -57,7 +57,7 @@ class Facts:
 
 
 def facts_of(release: Release, title: str, file: str, *, intervals: bool = True) -> Facts:
-    support = supports(release.structure, release.measurements)
+    support = supports(release.structure, release.measurements, release.public_nodes)
     bars = _intervals(release) if intervals else {}
     return Facts(release, title, file, support, tuple(_weak_rows(release, support)), bars)
 

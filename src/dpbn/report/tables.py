@@ -56,6 +56,9 @@ def _fold(facts: Facts, node: str, opened: bool) -> str:
     size = f"{counted(total, 'row')} × {counted(cpt.shape[-1], 'state')}"
     words = ", ".join(f"{state}: {words}" for state, words in facts.release.structure.schema[node].ranges.items())
     ranges = f'<p class="note">{escaped(words)}</p>' if words else ""
+    if support and support.left_out:
+        alike = escaped(", ".join(support.left_out))
+        ranges += f'<p class="note">The same whatever the states of {alike}: noise would have drowned such rows.</p>'
     return (
         f"<details{' open' if opened else ''}><summary>{title} <small>{size}</small></summary>"
         f'{ranges}<div class="scroll">{html_table(columns, rows)}</div>{more}</details>'

@@ -263,7 +263,8 @@ class _Simulation:
             mass = reference.counts([parents])[parents] / ROWS_OF_TRUTH
             nodes[node] = float(np.sum(np.abs(learned.cpts[node] - truth.cpt(node)).sum(axis=-1) * mass))
             support = row_support(truth.structure, curator.measurements, node)
-            rare[node] = float(np.mean(mass * self.rows < FLOOR * support.row_deviation)) if support else 0.0
+            few = mass * self.rows < FLOOR * support.row_deviation if support else np.zeros(1)
+            rare[node] = 1.0 if support and support.left_out else float(np.mean(few))
         return _Run(nodes, rare, self._query_errors(truth, learned), curator.measurements)
 
     def _query_errors(self, truth: BayesianNetwork, learned: Learned) -> dict[Query, float]:

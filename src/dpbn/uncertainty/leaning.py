@@ -88,7 +88,7 @@ def _weak_rows(ask: Inference, nodes: Collection[str], evidence: Mapping[str, An
     release, observed = ask.source, _observed(evidence)
     structure = release.structure
     found: list[WeakRow] = []
-    for node, support in supports(structure, release.measurements).items():
+    for node, support in supports(structure, release.measurements, release.public_nodes).items():
         if node not in nodes or not support.below_floor.any():
             continue
         parents = structure.parents(node)

@@ -73,23 +73,23 @@ def as_released(release: Release, count: int) -> dict[str, Array]:
 def plausible_truths(release: Release, count: int, seed: int = 0) -> dict[str, Array]:
     """So many networks that may be true, as far as the release tells."""
     truth, generator = as_released(release, count), np.random.default_rng([seed, 1])  # not the stream of the noise
-    for node, support in supports(release.structure, release.measurements).items():
-        if node not in release.public_nodes:
-            cpt = release.network.cpt(node)
-            states = cpt.shape[-1]
-            said = np.broadcast_to(release.prior.get(node, 0.0), cpt.shape).sum(axis=-1)
-            known = _known_records(support, states) + said
-            common = generator.dirichlet(np.ones(states), count).reshape(count, *[1] * (cpt.ndim - 1), states)
-            truth[node] = normalised_rows(generator.standard_gamma(known[..., None] * cpt + states * common))
+    for node, support in supports(release.structure, release.measurements, release.public_nodes).items():
+        cpt = release.network.cpt(node)
+        states = cpt.shape[-1]
+        said = np.broadcast_to(release.prior.get(node, 0.0), cpt.shape).sum(axis=-1)
+        known = _known_records(support, states) + said
+        common = generator.dirichlet(np.ones(states), count).reshape(count, *[1] * (cpt.ndim - 1), states)
+        truth[node] = normalised_rows(generator.standard_gamma(known[..., None] * cpt + states * common))
     return truth
 
 
 def _known_records(support: Support, states: int) -> Array:
     """k: so many records without noise tell as much of a row.
 
-    A cell of a row of n records has noise of variance v: p(1-p)/n + v/n^2 is p(1-p)/k, added up over an even row.
+    A cell of a row of n records has noise of variance v: p(1-p)/n + v/n^2 is p(1-p)/k, added up over an even row. Of
+    rows that no table tells apart nothing is known but what they are together.
     """
-    rows = np.maximum(support.counts, LEAST_ROWS)
+    rows = np.maximum(0.0 * support.counts if support.left_out else support.counts, LEAST_ROWS)
     noise = states * support.cell_deviation**2 / max(1 - 1 / states, 0.5)
     return np.asarray(rows * rows / (rows + noise))
 

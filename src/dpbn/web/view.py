@@ -39,7 +39,7 @@ def release_view(release: Release, inference: Inference, name: str) -> dict[str,
     network = release.network
     sizes = {node: box_size(node, network.states(node)) for node in network.nodes}
     layout = layered_layout(network.structure.dag, sizes, gap=14, layer_gap=19, aspect=1.5)
-    prior, behind = inference.posteriors({}), supports(release.structure, release.measurements)
+    prior, behind = inference.posteriors({}), supports(release.structure, release.measurements, release.public_nodes)
     nodes = [
         {
             "name": node,
