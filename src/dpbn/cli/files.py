@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpbn.network import BayesianNetwork, Structure
     from dpbn.release import Release
 
-WEAK = "weak rows: so few records that the row cannot be told from an empty one"
+WEAK = "weak rows: so few records that the row cannot be told from an empty one, or from others"
 
 
 @click.command()

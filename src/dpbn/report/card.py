@@ -56,7 +56,7 @@ def _quality(facts: Facts) -> str:
     weak = len(facts.weak_rows)
     lines = [
         f"{weak} of {facts.rows} rows of the probability tables lie below the noise floor: so few records that the row "
-        "cannot be told from an empty one. Answers that lean on them are guesses.",
+        "cannot be told from an empty one, or from others. Answers that lean on them are guesses.",
         "",
         "| node | epsilon | expected misplaced probability | reliability |",
         "|---|---|---|---|",

@@ -142,7 +142,8 @@ def _weak(facts: Facts) -> str:
     more = f"<p>and {counted(left, 'row')} more; all are in the file.</p>" if left else ""
     intro = (
         "<p>So few records stand behind these rows (less than two deviations of the noise) that they cannot be told "
-        "from empty ones. Their probabilities are close to a guess; answers that lean on them are too.</p>"
+        "from empty ones, or from each other. Their probabilities are close to a guess; answers that lean on them are "
+        "too.</p>"
     )
     table = html_table(["node", "parents are", "noisy records"], rows)
     opened, size = " open" if len(rows) <= 20 else "", counted(len(facts.weak_rows), "row")
