@@ -13,7 +13,7 @@ from dpbn.errors import InputError
 from dpbn.learners import stages
 from dpbn.learners.estimate import estimate
 from dpbn.learners.stages import _weights, best_levels, predicted_errors
-from dpbn.learners.strategy import plan_tables
+from dpbn.learners.strategy import OF_EPSILON, OF_PRECISION, plan_tables
 from dpbn.measurement import Measurement, estimated_rows, finest, total_loss
 from dpbn.support import supports
 from dpbn.uncertainty.reestimate import estimator_of
@@ -202,3 +202,14 @@ def test_weights_are_for_the_deviation_of_one_cell():
     found = _weights(structure, (Query(("a",)), Query(("b",))), {"a": np.full(2, 1 / 2), "b": np.full(8, 1 / 8)})
     assert found["b"] / found["a"] == pytest.approx(math.sqrt((7 / 8) / (1 / 2)), rel=0.2)  # of 200 simulated
     assert _weights(structure, None, {}) == {"a": 1.0, "b": 1.0}
+
+
+def test_tables_that_do_not_matter_keep_a_hundredth_of_an_equal_share():
+    """With next to nothing their noise, a hundred times the records, once carried over to the tables that matter."""
+    structure = load_network("alarm").structure
+    weights = dict.fromkeys(structure.nodes, 1e-6) | {"HR": 1.0}
+    for power in (OF_EPSILON, OF_PRECISION):
+        shares = plan_tables(structure, weights=weights, power=power).shares
+        assert min(shares) > 0.009 / len(shares)
+        assert max(shares) > 0.8
+        assert sum(shares) == pytest.approx(1.0)

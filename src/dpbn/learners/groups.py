@@ -29,6 +29,7 @@ from dpbn.domain import Schema
 from dpbn.learners.strategy import (
     LARGE,
     LARGEST_MERGED,
+    LEAST,
     family_weights,
     holders_of,
     in_order,
@@ -57,7 +58,6 @@ LARGEST_PLANNED_RANK = 120  # of the noise of a block: less than the largest tha
 LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 48  # cells of one table in a block: beyond, drawing together gains little and takes long
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
-LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured
 KEEP = 0.5  # of the share that a group would have if errors had no limit: what looks hopeless may not be
 ROUNDS = 60
 MOST_SIGNAL = 1e100  # beyond, errors would be 0 and nothing would say how to share

@@ -36,6 +36,7 @@ MERGE = 0.35
 FAMILY = 0.25
 LARGE = 1000
 LARGEST_MERGED = 5000
+LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured well enough to be no nuisance
 OF_EPSILON, OF_PRECISION = 1 / 2, 2 / 3  # powers of the costs that shares are in proportion to
 
 
@@ -63,6 +64,8 @@ def plan_tables(
     costs |= of_their_own(structure, costs, matters)
     tables = sorted(in_order(structure.schema, names) for names in costs)
     parts = [costs[frozenset(names)] ** power for names in tables]
+    least = LEAST * math.fsum(parts) / max(len(parts), 1)
+    parts = [max(part, least) for part in parts]
     whole = math.fsum(parts)
     return Strategy(tuple(tables), tuple(part / whole for part in parts))
 
