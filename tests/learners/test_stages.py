@@ -207,7 +207,7 @@ def test_weights_are_for_the_deviation_of_one_cell():
 def test_tables_that_do_not_matter_keep_a_hundredth_of_an_equal_share():
     """With next to nothing their noise, a hundred times the records, once carried over to the tables that matter."""
     structure = load_network("alarm").structure
-    weights = dict.fromkeys(structure.nodes, 1e-6) | {"HR": 1.0}
+    weights = dict.fromkeys(structure.nodes, 1e-8) | {"HR": 1.0}
     for power in (OF_EPSILON, OF_PRECISION):
         shares = plan_tables(structure, weights=weights, power=power).shares
         assert min(shares) > 0.009 / len(shares)
