@@ -13,7 +13,7 @@ from dpbn.errors import FormatError, PrivacyError
 from dpbn.learners.coarse import as_told
 from dpbn.learners.strategy import holders_of
 from dpbn.matching import POLICIES
-from dpbn.measurement import AT_ONCE, Measurement, check_draws, joint_groups, total_loss
+from dpbn.measurement import AT_ONCE, Looked, Measurement, check_draws, joint_groups, total_loss
 from dpbn.privacy import blocks, joint
 from dpbn.privacy.guarantee import Sensitivity
 from dpbn.privacy.noise import check_scale
@@ -35,9 +35,11 @@ def check_claim(release: Release) -> None:
         sensitivity = Sensitivity(guarantee.neighbors, guarantee.max_contributions)
         for m in release.measurements:
             _check_loss(m, sensitivity)
+        for looked in release.looks:
+            _check_look(looked, sensitivity)
         _check_joint(release.measurements)
         _check_at_once(release.measurements, sensitivity)
-        spent = total_loss(release.measurements, guarantee.delta, proved=True)
+        spent = total_loss(release.measurements, guarantee.delta, looks=release.looks, proved=True)
     except PrivacyError as error:
         raise FormatError(f"measurements of a release must be ones that can be accounted for: {error}") from None
     if not spent <= guarantee.epsilon:
@@ -46,8 +48,9 @@ def check_claim(release: Release) -> None:
         )
     if release.method != "icml2020" and any(m.sampling is not None for m in release.measurements):
         raise FormatError(f"sampling must be credited to icml2020 only, got method {release.method!r}")
-    if release.method != "optimized" and any(m.ladder or m.together for m in release.measurements):
-        raise FormatError(f"gradual release and joint noise must be of method optimized, got {release.method!r}")
+    special = release.looks or any(m.ladder or m.together for m in release.measurements)
+    if release.method != "optimized" and special:
+        raise FormatError(f"looks, gradual release and joint noise must be of method optimized, got {release.method!r}")
     if release.private:
         _check_private(release)
 
@@ -60,6 +63,12 @@ def _check_loss(m: Measurement, sensitivity: Sensitivity) -> None:
         raise FormatError(f"loss of the measurement of {m.names} must be what scale {m.scale} costs, got {m.loss}")
     if m.sampling is not None and sensitivity.l1 != 1:
         raise FormatError("sampling must not be credited unless neighbours differ by one row, got more")
+
+
+def _check_look(looked: Looked, sensitivity: Sensitivity) -> None:
+    look = looked.look
+    if Fraction(looked.loss) < len(look.tables) * sensitivity.l1 / Fraction(look.scale):
+        raise FormatError(f"loss of a look must be what scale {look.scale} costs, got {looked.loss}")
 
 
 def _check_joint(measurements: Sequence[Measurement]) -> None:

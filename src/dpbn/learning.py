@@ -110,6 +110,7 @@ def learn(
             options=dict(options),
             details=dict(learned.details),
             library=f"dpbn {__version__}",
+            looks=curator.looks,
         )
         if charged and ledger is not None:
             _name_charge(ledger, charged[0], release)
@@ -157,6 +158,6 @@ def _charged_budget(ledger: Ledger | None, dataset: str | None, asked: Budget, p
 
 def _guarantee(curator: Curator, method: str, unit: str | None) -> Guarantee:
     delta = curator.budget.delta if any(m.mechanism in AT_ONCE for m in curator.measurements) else 0.0
-    epsilon = math.inf if method == "exact" else total_loss(curator.measurements, delta)
+    epsilon = math.inf if method == "exact" else total_loss(curator.measurements, delta, looks=curator.looks)
     sensitivity = curator.sensitivity
     return Guarantee(epsilon, delta, sensitivity.neighbors, unit, sensitivity.max_contributions)

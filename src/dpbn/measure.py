@@ -20,6 +20,8 @@ from dpbn.measurement import (
     AT_ONCE,
     Joint,
     Ladder,
+    Look,
+    Looked,
     Measurement,
     Names,
     Request,
@@ -68,6 +70,8 @@ class Curator:
         self._budget, self._sensitivity = budget, sensitivity
         self._committed: tuple[Measurement, ...] = ()
         self._shown: tuple[Measurement, ...] = ()
+        self._paid_looks: tuple[Looked, ...] = ()  # without their values
+        self._looks: tuple[Looked, ...] = ()
         self._charged = False
         self._calls = 0
         self._lock = RLock()  # two threads must not both pass the check for the last of the budget
@@ -86,17 +90,24 @@ class Curator:
         return self._shown
 
     @property
+    def looks(self) -> tuple[Looked, ...]:
+        """All that was looked at so far."""
+        return self._looks
+
+    @property
     def spent(self) -> float:
         """The epsilon committed so far, shown or not."""
-        return total_loss(self._committed, self._budget.delta)
+        return total_loss(self._committed, self._budget.delta, looks=self._paid_looks)
 
     @property
     def amplifies(self) -> bool:
         """Whether sampling may be credited: proved for single rows added or removed only."""
         return self._sensitivity.l1 == 1
 
-    def loss(self, request: Request | Joint) -> float:
+    def loss(self, request: Request | Joint | Look) -> float:
         """What a request costs: epsilon, or rho if gaussian. Joint noise costs this once for all its tables."""
+        if isinstance(request, Look):
+            return bridge.laplace_epsilon(request.scale, len(request.tables) * self._sensitivity.l1)
         if isinstance(request, Request) and request.mechanism == "gaussian":
             return accounting.gaussian_rho(request.scale, self._sensitivity.l2_squared)
         if isinstance(request, Request) and request.mechanism == "summed" and self._sensitivity.max_contributions > 1:
@@ -129,6 +140,20 @@ class Curator:
             if rate < 1:
                 tables = self._sampled(tables, rate)
             return self._show([made for each in blank for made in self._noisy(each, tables)])
+
+    def look(self, request: Look) -> Looked:
+        """One noisy number about tables that may not be worth measuring."""
+        with self._lock:
+            tables = self._counts(request.tables)
+            capped = sum(
+                int(np.minimum(tables[names], cap).sum())
+                for names, cap in zip(request.tables, request.caps, strict=True)
+            )
+            looked = Looked(request, self.loss(request), 0)
+            self._commit((), (looked,))
+            value = self._noise.laplace(np.array([min(capped, LARGEST_COUNT)], dtype=np.int64), request.scale)
+            self._looks += (replace(looked, value=int(value[0])),)
+            return self._looks[-1]
 
     def gradual(self, ladders: Sequence[Ladder], *, stage: str = "") -> Gradual:
         """Show every ladder at its coarsest scale; finer levels can be shown later for the difference in cost."""
@@ -176,15 +201,17 @@ class Curator:
         tables = self._source.counts(list(dict.fromkeys(sets)))
         return {names: _clipped(tables[names]) for names in sets}
 
-    def _commit(self, blank: Sequence[Measurement]) -> None:
+    def _commit(self, blank: Sequence[Measurement], looks: Sequence[Looked] = ()) -> None:
         """Refuse what exceeds the budget, charge the ledger once, and count the cost, all before any draw."""
-        spent = total_loss((*self._committed, *blank), self._budget.delta)
+        paid = (*self._paid_looks, *looks)
+        spent = total_loss((*self._committed, *blank), self._budget.delta, looks=paid)
         if not spent <= self._budget.epsilon:
             raise PrivacyError(f"measurements must cost at most epsilon={self._budget.epsilon}, got {spent}")
         if not self._charged:
             self._charge()
             self._charged = True
         self._committed += tuple(blank)
+        self._paid_looks = paid
 
     def _show(self, made: Sequence[Measurement]) -> tuple[Measurement, ...]:
         self._shown += tuple(made)

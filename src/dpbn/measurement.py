@@ -19,6 +19,7 @@ from dpbn.privacy.summed import check_law, summed_epsilon
 Names = tuple[str, ...]
 Table = NDArray[np.int64]
 MECHANISMS = ("laplace", "gaussian", "summed")
+LARGEST_CAP = 2**31  # of a look: its sums stay far within 64 bits
 AT_ONCE = ("gaussian", "summed")  # accounted for with delta, all tables of a release together
 
 
@@ -63,6 +64,39 @@ class Joint:
         object.__setattr__(self, "scale", check_scale(self.scale))
         if len(self.tables) < 2 or len({frozenset(names) for names in self.tables}) < len(self.tables):
             raise PrivacyError(f"tables with joint noise must be two or more, all different, got {self.tables!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Ask for one noisy number: the records of each of `tables`, of which no cell counts more than the table's cap.
+
+    Summed over the tables. A record is in one cell of each, so it moves the sum by at most their number.
+    """
+
+    tables: tuple[Names, ...]
+    caps: tuple[int, ...]
+    scale: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", tuple(_checked_names(names) for names in self.tables))
+        object.__setattr__(self, "scale", check_scale(self.scale))
+        whole = all(type(cap) is int and 1 <= cap <= LARGEST_CAP for cap in self.caps)
+        if not self.tables or len(self.caps) != len(self.tables) or not whole:
+            raise PrivacyError(f"a look must have tables, and a whole cap of 1 or more for each, got {self.caps!r:.80}")
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look has shown, and its cost in epsilon."""
+
+    look: Look
+    loss: float
+    value: int
+
+    @property
+    def records(self) -> float:
+        """Of a table, on average."""
+        return self.value / len(self.look.tables)
 
 
 def check_draws(mechanism: str, scale: float, draws: int) -> None:
@@ -218,14 +252,17 @@ def estimated_rows(measurements: Sequence[Measurement]) -> float:
     return max(1.0, float(np.sum(weights * totals) / np.sum(weights)))
 
 
-def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, proved: bool = False) -> float:
-    """The epsilon (at this delta) of publishing all `measurements` together, rounded up.
+def total_loss(
+    measurements: Sequence[Measurement], delta: float = 0.0, *, looks: Sequence[Looked] = (), proved: bool = False
+) -> float:
+    """The epsilon (at this delta) of publishing all `measurements` and `looks` together, rounded up.
 
     With delta a little more is charged than is `proved`, so that every machine can confirm what one has charged.
     """
-    for m in measurements:
-        if not 0 <= m.loss < math.inf:
-            raise PrivacyError(f"the loss of every measurement must be finite and >= 0, got {m.loss!r}")
+    seen = [looked.loss for looked in looks]
+    for loss in (*(m.loss for m in measurements), *seen):
+        if not 0 <= loss < math.inf:
+            raise PrivacyError(f"the loss of every measurement must be finite and >= 0, got {loss!r}")
     direct = [m.loss for m in measurements if m.sampling is None and not m.ladder and m.together is None]
     together, ladders = _joint_losses(measurements), _ladder_losses(measurements)
     groups: dict[Sampling, list[float]] = {}
@@ -234,10 +271,10 @@ def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, prove
             groups.setdefault(m.sampling, []).append(m.loss)
     kinds = {m.mechanism for m in measurements}
     if kinds.intersection(AT_ONCE):
-        if groups or ladders or together or len(kinds) > 1:
+        if groups or ladders or together or seen or len(kinds) > 1:
             raise PrivacyError(
                 "Gaussian or summed noise must not be mixed with other noise or sampling in one release, "
-                f"got {sorted(kinds)}{' and a sample' if groups else ''}"
+                f"got {sorted(kinds)}{' and a sample' if groups else ''}{' and a look' if seen else ''}"
             )
         if kinds == {"gaussian"}:
             return (proved_epsilon if proved else gaussian_epsilon)(direct, delta)
@@ -245,7 +282,7 @@ def total_loss(measurements: Sequence[Measurement], delta: float = 0.0, *, prove
         laws = [(m.scale, m.draws) for m in measurements]
         return summed_epsilon(laws, math.ceil(min(touched, 3.0)), delta, proved=proved)
     shared = [accounting.amplified(accounting.add_up(losses), s.rate) for s, losses in groups.items()]
-    return accounting.add_up([*direct, *shared, *ladders, *together])
+    return accounting.add_up([*direct, *seen, *shared, *ladders, *together])
 
 
 def _ladder_losses(measurements: Sequence[Measurement]) -> list[float]:

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
-from dpbn.errors import DpbnError, FormatError, InputError
+from dpbn.errors import DpbnError, FormatError, InputError, PrivacyError
 from dpbn.files import located, parse_json, read_text, write_atomically
 from dpbn.formats import load_network, project_json
-from dpbn.measurement import MECHANISMS, Measurement, Sampling, Together
+from dpbn.measurement import MECHANISMS, Look, Looked, Measurement, Sampling, Together
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy.blocks import common_names
 from dpbn.privacy.guarantee import Guarantee, Neighbors
@@ -57,6 +57,7 @@ class Release:
     options: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     library: str = ""
+    looks: tuple[Looked, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "allocation", Allocation(self.allocation))
@@ -128,7 +129,7 @@ def structure_hash(structure: Structure) -> str:
 
 def to_dict(release: Release) -> dict[str, Any]:
     """The release as plain JSON values."""
-    return {
+    document = {
         "format": FORMAT,
         "version": VERSION,
         "library": release.library,
@@ -146,6 +147,16 @@ def to_dict(release: Release) -> dict[str, Any]:
         "network": project_json.network_to_dict(release.network),
         "measurements": [_measurement_to_dict(m) for m in release.measurements],
     }
+    if release.looks:  # absent elsewhere, so that a release has the id it always had
+        document["looks"] = [_looked_to_dict(looked) for looked in release.looks]
+    return document
+
+
+def _looked_to_dict(looked: Looked) -> dict[str, Any]:
+    tables = [
+        {"names": list(names), "cap": cap} for names, cap in zip(looked.look.tables, looked.look.caps, strict=True)
+    ]
+    return {"tables": tables, "scale": looked.look.scale, "loss": looked.loss, "value": looked.value}
 
 
 def _measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
@@ -176,21 +187,23 @@ def from_dict(document: Any) -> Release:
         raise FormatError(f"a release file must say format {FORMAT!r}, version {VERSION}, got {found!r:.60}")
     try:
         network = project_json.network_from_dict(document["network"])
+        structure = network.structure
         release = Release(
             network=network,
             guarantee=_guarantee(document["guarantee"]),
-            allocation={_node(network, node): _number(share) for node, share in document["allocation"].items()},
+            allocation={_node(structure, node): _number(share) for node, share in document["allocation"].items()},
             private=_boolean(document["private"]),
             method=_text(document["method"]),
-            measurements=tuple(_measurement(network.structure, entry) for entry in document["measurements"]),
+            measurements=tuple(_measurement(structure, entry) for entry in document["measurements"]),
             on_unknown=_text(document["on_unknown"]),
-            prior={_node(network, node): _prior(network, node, value) for node, value in document["prior"].items()},
-            public_nodes=tuple(_node(network, node) for node in document["public_nodes"]),
+            prior={_node(structure, node): _prior(structure, node, value) for node, value in document["prior"].items()},
+            public_nodes=tuple(_node(structure, node) for node in document["public_nodes"]),
             options=dict(document["options"]),
             details=dict(document["details"]),
             library=_text(document["library"]),
+            looks=tuple(_looked(structure, entry) for entry in document.get("looks", ())),
         )
-        found = structure_hash(network.structure)
+        found = structure_hash(structure)
         _dump([release.prior, release.options, release.details]).encode()
     except DpbnError:
         raise
@@ -231,6 +244,18 @@ def _measurement(structure: Structure, entry: Any) -> Measurement:
     if together is not None:
         together = _together(structure, together)
     return Measurement(names, values, entry["mechanism"], scale, loss, stage, sampling, ladder, together, draws)
+
+
+def _looked(structure: Structure, entry: Any) -> Looked:
+    tables = tuple(tuple(_node(structure, _text(name)) for name in table["names"]) for table in entry["tables"])
+    value = entry["value"]
+    if type(value) is not int:
+        raise FormatError(f"value of a look must be a whole number, got {value!r:.80}")
+    try:
+        look = Look(tables, tuple(table["cap"] for table in entry["tables"]), _number(entry["scale"]))
+    except PrivacyError as error:
+        raise FormatError(str(error)) from None
+    return Looked(look, _number(entry["loss"]), value)
 
 
 def _together(structure: Structure, entry: Any) -> Together:
@@ -275,14 +300,14 @@ def _boolean(value: Any) -> bool:
     return value
 
 
-def _node(network: BayesianNetwork, name: str) -> str:
-    network.structure.schema.position(name)
+def _node(structure: Structure, name: str) -> str:
+    structure.schema.position(name)
     return name
 
 
-def _prior(network: BayesianNetwork, node: str, value: Any) -> Any:
+def _prior(structure: Structure, node: str, value: Any) -> Any:
     """Pseudo-counts as `learn` writes them: error bars add them to counts."""
-    shape = network.structure.shape(node)
+    shape = structure.shape(node)
     held = project_json.leaves(value, shape)
     if held is None or not all(type(number) in (int, float) and 0 <= number <= LARGEST_PRIOR for number in held):
         raise FormatError(f"prior of {node!r} must be an array of shape {shape} of numbers in 0..{LARGEST_PRIOR:g}")

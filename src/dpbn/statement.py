@@ -148,8 +148,10 @@ def _mechanism(release: Release) -> str:
     noise = ", and ".join(f"{words[kind]} {_covered(kinds, kind)}" for kind in words if _covered(kinds, kind))
     exact = "from exact samplers" if groups else "from OpenDP's exact samplers"
     origin = exact if release.private else "from a seeded, insecure generator"
+    tables = sum(len(looked.look.tables) for looked in release.looks)
+    look = f", and on one number that tells whether {tables} tables are too sparse to measure" if tables else ""
     return (
-        f"{noise[0].upper()}{noise[1:]}, {origin}; {method_in_words(release)}. The noisy tables are in the file; "
+        f"{noise[0].upper()}{noise[1:]}{look}, {origin}; {method_in_words(release)}. The noisy tables are in the file; "
         "everything else was computed from them."
     )
 

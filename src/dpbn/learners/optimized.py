@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError
-from dpbn.learners.coarse import as_told, plan_coarse
+from dpbn.learners.coarse import LEAST_PART, MOST_PART, WORTH, as_told, doubtful, plan_coarse
 from dpbn.learners.estimate import estimate
 from dpbn.learners.groups import MOST_SIGNAL, Grouping, can_draw, clear_error, plan_groups
 from dpbn.learners.influence import influences
@@ -103,12 +103,24 @@ def measure_groups(
     weights: Mapping[str, float] | None,
     whole: Collection[str],
 ) -> tuple[Measurement, ...]:
-    """Count the rows with a small part of epsilon, then measure the tables that pay at that number of rows."""
+    """Count the rows with a small part of epsilon, then measure the tables that pay at that number of rows.
+
+    Where noise may drown families, another small part is for a look at how many of their records it would drown.
+    """
     epsilon, l1 = curator.budget.epsilon, curator.sensitivity.l1
     first, rest = accounting.split(epsilon, [COUNT, REST])
     (count,) = curator.measure([Request((), accounting.laplace_scale(first, l1))], stage="count")
     rows = max(float(count.values.item()), 1.0)
-    plan = plan_coarse(structure, rows * epsilon / l1, public, weights, whole)
+    signal = rows * epsilon / l1
+    plan = plan_coarse(structure, signal, public, weights, whole)
+    doubt = doubtful(structure, plan, signal, public, whole)
+    if doubt.families and weights is None:
+        part = min(max(WORTH / signal, LEAST_PART), MOST_PART)
+        cost, rest = accounting.split(rest, [part, 1.0 - part])
+        look = doubt.look(rows, accounting.laplace_scale(cost, len(doubt.families) * l1))
+        drowned = curator.look(look).records / rows
+        deviation = math.sqrt(2.0) * look.scale / (len(doubt.families) * rows)
+        plan = plan_coarse(structure, signal, public, weights, whole, doubt.limit(drowned, deviation))
     asked: list[Request | Joint] = []
     for group, share in zip(plan.groups, accounting.split(rest, plan.shares), strict=True):
         scale = accounting.laplace_scale(share, l1)

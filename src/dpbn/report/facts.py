@@ -119,6 +119,10 @@ def privacy_document(facts: Facts) -> dict[str, Any]:
             }
             for m in release.measurements
         ],
+        "looks": [
+            {"tables": [list(names) for names in look.look.tables], "scale": look.look.scale, "loss": look.loss}
+            for look in release.looks
+        ],
         "allocation": dict(release.allocation),
         "rows_below_noise_floor": len(facts.weak_rows),
         "release_sha256": release.id,

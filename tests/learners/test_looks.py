@@ -1,0 +1,166 @@
+"""A look at how full the cells of families are, before parents are left out: when, at what cost, and what follows."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpbn
+from dpbn import BayesianNetwork, Dag, Schema, Structure, load_network
+from dpbn.evaluate.baselines.common import experiment_curator
+from dpbn.learners import coarse
+from dpbn.learners.coarse import Doubt, as_told, doubtful, plan_coarse
+from dpbn.learners.groups import noise_to_signal
+from dpbn.learners.optimized import learn_optimized
+from dpbn.measurement import LARGEST_CAP
+from dpbn.report import write_report
+from dpbn.uncertainty.simulate import simulated
+from dpbn.workload import Query
+from tests.learners.test_coarse import variable
+from tests.learners.test_optimized import structures
+
+PARENTS, CHILDREN = ("p0", "p1", "p2"), tuple(f"c{index}" for index in range(6))
+STRUCTURE = Structure(
+    Schema(tuple(variable(name, 5) for name in (*PARENTS, *CHILDREN))),
+    Dag((*PARENTS, *CHILDREN), dict.fromkeys(CHILDREN, PARENTS)),
+)
+
+
+def network(parameter, seed=0):
+    """CPT rows from Dirichlet distributions: nearly certain below 0.1, even beyond 3."""
+    generator = np.random.default_rng(seed)
+    return BayesianNetwork(
+        STRUCTURE,
+        {v: generator.dirichlet(np.full(5, parameter), STRUCTURE.shape(v)[:-1]) for v in STRUCTURE.nodes},
+    )
+
+
+def learned(true, epsilon=1.0, seed=0, rows=400, **options):
+    curator = experiment_curator(simulated(true, rows, seed), epsilon, seed)
+    made = learn_optimized(true.structure, curator, prior={}, public_cpts={}, **options)
+    told = as_told(true.structure, [m.names for m in curator.measurements], true.structure.nodes)
+    return curator, made, sum(len(told.parents(node)) for node in CHILDREN)
+
+
+def test_records_in_few_cells_keep_parents_that_records_in_many_lose():
+    kept = {parameter: [learned(network(parameter, s), seed=s)[2] for s in range(5)] for parameter in (0.05, 5.0)}
+    assert np.mean(kept[0.05]) > np.mean(kept[5.0]) + 3, kept
+    assert min(kept[0.05]) == len(PARENTS) * len(CHILDREN)
+
+
+def test_it_pays_where_the_records_are_spread(monkeypatch):
+    errors = {}
+    for least in (np.inf, coarse.DOUBTFUL):
+        monkeypatch.setattr(coarse, "DOUBTFUL", least)
+        found = []
+        for seed in range(8):
+            true = network(5.0, seed)
+            cpts = learned(true, seed=seed)[1].cpts
+            found.append(np.mean([np.abs(cpts[v] - true.cpt(v)).sum(axis=-1).mean() for v in true.nodes]))
+        errors[least] = np.mean(found)
+    assert errors[coarse.DOUBTFUL] < 0.97 * errors[np.inf], errors
+
+
+def test_what_is_seen_is_the_part_of_the_records_that_noise_drowns():
+    source = simulated(network(0.5), 400, 1)
+    curator = experiment_curator(source, 1.0, 1)
+    learn_optimized(STRUCTURE, curator, prior={}, public_cpts={})
+    (looked,) = curator.looks
+    counts = source.counts(looked.look.tables)
+    pairs = zip(looked.look.tables, looked.look.caps, strict=True)
+    true = sum(int(np.minimum(counts[names], cap).sum()) for names, cap in pairs)
+    assert abs(looked.value - true) < 12 * looked.look.scale
+    assert looked.loss == pytest.approx(15.0 / 400 * 0.99, rel=0.2)
+    assert looked.look.scale == pytest.approx(len(looked.look.tables) / looked.loss)
+
+
+@given(st.floats(-3, 5), st.floats(1e-12, 1e6), st.lists(st.floats(3.01, 1e9), min_size=1, max_size=9))
+@settings(deadline=None)
+def test_the_limit_falls_with_what_is_drowned(drowned, deviation, ratios):
+    doubt = Doubt((("x",),) * len(ratios), (8,) * len(ratios), tuple(ratios))
+    limits = [doubt.limit(part, deviation) for part in (drowned, drowned + 0.1)]
+    assert coarse.DOUBTFUL <= limits[1] <= limits[0] <= coarse.HOPELESS
+    assert all(1 <= cap <= LARGEST_CAP for cap in doubt.look(1e18, 1.0).caps)
+
+
+def test_the_limit_is_where_three_quarters_are_drowned():
+    """If the part drowned is r / (r + 2), it is 3/4 at r = 6."""
+    ratios = (4.0, 8.0, 20.0)
+    doubt = Doubt((("x",),) * 3, (8,) * 3, ratios)
+    assert doubt.limit(np.mean([r / (r + 2) for r in ratios]), 1e-9) == pytest.approx(6.0, rel=1e-6)
+    assert doubt.limit(1.0, 1e9) == doubt.limit(0.0, 1e9)  # all noise: what was thought before
+
+
+def test_a_node_keeps_its_last_parent_longer_and_nodes_of_one_shape_all_of_theirs():
+    schema = Schema(tuple(variable(name, size) for name, size in {"a": 4, "b": 4, "c": 4, "d": 4}.items()))
+    structure = Structure(schema, Dag(tuple("abcd"), {"b": ("a",), "d": ("a", "c")}))
+
+    def parents(structure, signal, limit):
+        tables = [names for group in plan_coarse(structure, signal, limit=limit).groups for names in group]
+        return {node: as_told(structure, tables, structure.nodes).parents(node) for node in structure.nodes}
+
+    lost = noise_to_signal(structure, plan_coarse(structure, 13.0), 13.0)
+    assert coarse.DOUBTFUL < lost["b"] < coarse.LAST
+    assert parents(structure, 13.0, coarse.DOUBTFUL)["b"] == ("a",)
+    assert parents(structure, 20.0, coarse.DOUBTFUL)["d"] != parents(structure, 20.0, math.inf)["d"] == ("a", "c")
+    copies = tuple(f"d{index}" for index in range(100))
+    many = Structure(
+        Schema((*schema, *(variable(name, 4) for name in copies))),
+        Dag((*"abcd", *copies), {"b": ("a",), "d": ("a", "c"), **dict.fromkeys(copies, ("a", "c"))}),
+    )
+    ratio = noise_to_signal(many, plan_coarse(many, 400.0), 400.0)["d0"]
+    assert coarse.DOUBTFUL < ratio < coarse.HOPELESS
+    assert parents(many, 2000.0, coarse.DOUBTFUL)["d0"] == ("a", "c")
+
+
+def test_nobody_looks_where_nothing_is_in_doubt():
+    for name in ("asia", "sachs", "child", "alarm"):
+        true = load_network(name)
+        curator = experiment_curator(simulated(true, 10_000, 0), 1.0, 0)
+        learn_optimized(true.structure, curator, prior={}, public_cpts={})
+        assert curator.looks == ()
+    with_questions = learned(network(1.0), workload=(Query(("c0",)),))[0]
+    assert with_questions.looks == ()
+    assert learned(network(1.0))[0].looks != ()
+
+
+@given(structures(), st.sampled_from([1e-4, 0.1, 1.0, 10.0]), st.integers(0, 60), st.integers(1, 3))
+@settings(deadline=None, max_examples=40)
+def test_within_the_budget_whatever_the_count_turns_out_to_be(structure, epsilon, rows, contributions):
+    generator = np.random.default_rng(rows)
+    cpts = {v: generator.dirichlet(np.ones(structure.shape(v)[-1]), structure.shape(v)[:-1]) for v in structure.nodes}
+    table = BayesianNetwork(structure, cpts).sample(rows, seed=1).assign(who=1)
+    options = {"unit": "who", "max_contributions": contributions, "neighbors": "replace"}
+    made = dpbn.learn(table, structure, epsilon, **options)
+    assert made.private and made.guarantee.epsilon <= epsilon
+    for looked in made.looks:
+        assert looked.loss * looked.look.scale >= 2 * contributions * len(looked.look.tables) * (1 - 1e-12)
+
+
+def test_doubtful_families_are_the_ones_in_between():
+    plan = plan_coarse(STRUCTURE, 400.0)
+    lost = noise_to_signal(STRUCTURE, plan, 400.0)
+    doubt = doubtful(STRUCTURE, plan, 400.0)
+    assert {names[-1] for names in doubt.families} == {v for v in CHILDREN if lost[v] > coarse.DOUBTFUL}
+    assert set(doubt.ratios) <= set(lost.values()) and math.prod((5,) * 4) in doubt.cells
+    assert doubtful(STRUCTURE, plan, 2000.0, public=CHILDREN) == Doubt((), (), ())
+    assert doubtful(STRUCTURE, plan, 2000.0, whole=CHILDREN).families == ()
+
+
+def test_a_release_names_its_look(tmp_path):
+    made = dpbn.learn(network(5.0).sample(400, seed=1), STRUCTURE, 1.0)
+    (looked,) = made.looks
+    path = made.save(tmp_path / "x.json")
+    again = dpbn.load_release(path)
+    assert again.id == made.id and again.looks == made.looks
+    assert f"one number that tells whether {len(looked.look.tables)} tables are too sparse" in made.statement
+    write_report(again, tmp_path / "x.html", intervals=False)
+    document = json.loads((tmp_path / "privacy.json").read_text())
+    assert [look["loss"] for look in document["looks"]] == [looked.loss]
+    groups = {t["noise_group"] or index: t["loss"] for index, t in enumerate(document["tables"])}
+    assert sum(groups.values()) + looked.loss == pytest.approx(made.guarantee.epsilon)
+    low, high = dpbn.Inference(again).query("c0").interval(0.9)
+    assert (low < high).all()
