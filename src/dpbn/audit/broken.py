@@ -9,9 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpbn.audit.subjects import (
+    CAPS,
     EPSILON,
     FAMILIES,
     FAMILY,
+    LOOK,
     ONE_MORE,
     ONE_MORE_TRIPLE,
     REPLACED,
@@ -92,6 +94,11 @@ def broken_subjects(seed: int = 0) -> list[Subject]:
         counts = [_tiled(table, runs, names, THREE).reshape(-1, 2) for names in FAMILIES]  # a block per value of a
         return np.hstack([noisy.reshape(runs, -1) for noisy in noise.joint(counts, 0.5 / EPSILON)])
 
+    def look_charged_once(table: pd.DataFrame, runs: int) -> Matrix:
+        counts = open_source(table, STRUCTURE).counts(list(LOOK))
+        capped = sum(int(np.minimum(counts[names], cap).sum()) for names, cap in zip(LOOK, CAPS, strict=True))
+        return noise.laplace(np.full((runs, 1), capped), 1 / EPSILON)
+
     triples = {"table": TRIPLES, "neighbour": ONE_MORE_TRIPLE}
     return [
         Subject("epsilon x 1.05", lambda t, n: noisy(t, n, 1.05 * EPSILON)),
@@ -111,6 +118,7 @@ def broken_subjects(seed: int = 0) -> list[Subject]:
         Subject("exact n in the release", with_exact_n),
         Subject("joint noise drawn apart for every table", drawn_apart, **triples),
         Subject("joint noise, half the scale", joint_half_scale, **triples),
+        Subject("a look at two tables charged as one", look_charged_once),
     ]
 
 

@@ -26,7 +26,7 @@ from dpbn.learners.strategy import OF_PRECISION, plan_tables
 from dpbn.learners.uniform import equal_shares
 from dpbn.learning import learn
 from dpbn.measure import Curator
-from dpbn.measurement import Joint, Ladder, Names, Request, Table
+from dpbn.measurement import Joint, Ladder, Look, Names, Request, Table
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Neighbors, Sensitivity
@@ -113,6 +113,7 @@ def clean_subjects() -> list[Subject]:
         Subject("coarse, then refined", _refined),
         Subject("joint noise, in slices", sliced(THREE, families, Budget(EPSILON)), **triples),
         Subject("joint noise, no common variable", _together(apart, THREE), **triples),
+        Subject("a look at two tables", _looked),
     ]
 
 
@@ -227,6 +228,17 @@ def _refined(table: pd.DataFrame, runs: int) -> Matrix:
     return np.array(rows)
 
 
+LOOK: tuple[Names, ...] = (FAMILY, ("b",))
+CAPS = (1, 2)  # the record more is counted in both tables
+
+
+def _looked(table: pd.DataFrame, runs: int) -> Matrix:
+    source = open_source(table, STRUCTURE)
+    look = Look(LOOK, CAPS, accounting.laplace_scale(EPSILON, len(LOOK)))
+    curators = [Curator(source, SecureNoise(), Budget(EPSILON), Sensitivity()) for _ in range(runs)]
+    return np.array([[curator.look(look).value] for curator in curators])
+
+
 def noisy_family(mechanism: str, scale: float, draws: int = 1) -> Draws:
     """One family with noise that is accounted for with delta."""
     return sliced(STRUCTURE, [Request(FAMILY, scale, mechanism, draws)], Budget(1e6, 1e-6))
@@ -249,12 +261,14 @@ def whole_learn(method: str, structure: Structure = STRUCTURE, noise: Noise | No
         guarantee, tables = made.guarantee, made.measurements
         return {
             "measured": [m.values for m in tables],
+            "looked": [looked.value for looked in made.looks],
+            "looks": repr([(looked.look.tables, looked.look.caps) for looked in made.looks]),
             "names": repr([(m.stage, m.names, m.mechanism) for m in tables]),
             "public": repr((made.method, made.private, made.on_unknown, sorted(made.options), made.library)),
             "promised": repr((guarantee.delta, guarantee.neighbors, guarantee.unit, guarantee.max_contributions)),
             "epsilon": guarantee.epsilon,
-            "scales": [m.scale for m in tables],
-            "losses": [m.loss for m in tables],
+            "scales": [m.scale for m in (*tables, *(looked.look for looked in made.looks))],
+            "losses": [m.loss for m in (*tables, *made.looks)],
             "allocation": dict(made.allocation),
             "learned": {node: made.network.cpt(node) for node in made.network.nodes},
             "weak": sum(int(rows.sum()) for rows in made.weak_rows.values()),
