@@ -145,13 +145,10 @@ class Curator:
         """One noisy number about tables that may not be worth measuring."""
         with self._lock:
             tables = self._counts(request.tables)
-            capped = sum(
-                int(np.minimum(tables[names], cap).sum())
-                for names, cap in zip(request.tables, request.caps, strict=True)
-            )
+            beyond = [_beyond(tables[names], cap) for names, cap in zip(request.tables, request.caps, strict=True)]
             looked = Looked(request, self.loss(request), 0)
             self._commit((), (looked,))
-            value = self._noise.laplace(np.array([min(capped, LARGEST_COUNT)], dtype=np.int64), request.scale)
+            value = self._noise.laplace(np.array([min(sum(beyond), LARGEST_COUNT)], dtype=np.int64), request.scale)
             self._looks += (replace(looked, value=int(value[0])),)
             return self._looks[-1]
 
@@ -259,6 +256,11 @@ def _joint_sizes(request: Joint, tables: Mapping[Names, Table]) -> tuple[int, ..
 def _clipped(table: Table) -> Table:
     clipped = np.clip(np.ascontiguousarray(table, dtype=np.int64), 0, LARGEST_COUNT)
     return clipped.reshape(np.shape(table))  # a total has no axes
+
+
+def _beyond(table: Table, cap: int) -> int:
+    """The records of a table beyond the cap of their cells; clipped, which moves two tables no further apart."""
+    return int(np.clip(table - cap, 0, LARGEST_COUNT // table.size).sum())
 
 
 class Gradual:

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from dpbn.errors import PrivacyError
 from dpbn.privacy import accounting, blocks, gradual, joint
 from dpbn.privacy.gaussian import gaussian_epsilon, proved_epsilon
-from dpbn.privacy.noise import Noise, check_scale
+from dpbn.privacy.noise import LARGEST_COUNT, Noise, check_scale
 from dpbn.privacy.summed import check_law, summed_epsilon
 
 Names = tuple[str, ...]
 Table = NDArray[np.int64]
 MECHANISMS = ("laplace", "gaussian", "summed")
-LARGEST_CAP = 2**31  # of a look: its sums stay far within 64 bits
 AT_ONCE = ("gaussian", "summed")  # accounted for with delta, all tables of a release together
 
 
@@ -68,9 +67,9 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Ask for one noisy number: the records of each of `tables`, of which no cell counts more than the table's cap.
+    """Ask for one noisy number: the records beyond the cap of each of `tables`, summed over its cells and over tables.
 
-    Summed over the tables. A record is in one cell of each, so it moves the sum by at most their number.
+    A record is in one cell of each table, so it moves the sum by at most their number.
     """
 
     tables: tuple[Names, ...]
@@ -80,7 +79,7 @@ class Look:
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple(_checked_names(names) for names in self.tables))
         object.__setattr__(self, "scale", check_scale(self.scale))
-        whole = all(type(cap) is int and 1 <= cap <= LARGEST_CAP for cap in self.caps)
+        whole = all(type(cap) is int and 1 <= cap <= LARGEST_COUNT for cap in self.caps)
         if not self.tables or len(self.caps) != len(self.tables) or not whole:
             raise PrivacyError(f"a look must have tables, and a whole cap of 1 or more for each, got {self.caps!r:.80}")
 
@@ -269,20 +268,27 @@ def total_loss(
     for m in measurements:
         if m.sampling is not None:
             groups.setdefault(m.sampling, []).append(m.loss)
-    kinds = {m.mechanism for m in measurements}
-    if kinds.intersection(AT_ONCE):
-        if groups or ladders or together or seen or len(kinds) > 1:
+    at_once = [m for m in measurements if m.mechanism in AT_ONCE]
+    if at_once:
+        kinds = sorted({m.mechanism for m in at_once})
+        if groups or ladders or together or len(kinds) > 1:
             raise PrivacyError(
-                "Gaussian or summed noise must not be mixed with other noise or sampling in one release, "
-                f"got {sorted(kinds)}{' and a sample' if groups else ''}{' and a look' if seen else ''}"
+                "Gaussian or summed noise must not be mixed with each other, with joint noise or with sampling in one "
+                f"release, got {kinds}{' and a sample' if groups else ''}"
             )
-        if kinds == {"gaussian"}:
-            return (proved_epsilon if proved else gaussian_epsilon)(direct, delta)
-        touched = max(m.loss * m.scale for m in measurements) - 1e-9  # a record's cells in a table
-        laws = [(m.scale, m.draws) for m in measurements]
-        return summed_epsilon(laws, math.ceil(min(touched, 3.0)), delta, proved=proved)
+        pure = [m.loss for m in measurements if m.mechanism not in AT_ONCE]
+        return accounting.add_up([_loss_at_once(at_once, delta, proved), *pure, *seen])
     shared = [accounting.amplified(accounting.add_up(losses), s.rate) for s, losses in groups.items()]
     return accounting.add_up([*direct, *seen, *shared, *ladders, *together])
+
+
+def _loss_at_once(measurements: Sequence[Measurement], delta: float, proved: bool) -> float:
+    """The epsilon at this delta of tables with Gaussian noise, or with summed noise."""
+    if measurements[0].mechanism == "gaussian":
+        return (proved_epsilon if proved else gaussian_epsilon)([m.loss for m in measurements], delta)
+    touched = max(m.loss * m.scale for m in measurements) - 1e-9  # a record's cells in a table
+    laws = [(m.scale, m.draws) for m in measurements]
+    return summed_epsilon(laws, math.ceil(min(touched, 3.0)), delta, proved=proved)
 
 
 def _ladder_losses(measurements: Sequence[Measurement]) -> list[float]:

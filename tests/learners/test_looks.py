@@ -13,13 +13,12 @@ from dpbn import BayesianNetwork, Dag, Schema, Structure, load_network
 from dpbn.evaluate.baselines.common import experiment_curator
 from dpbn.learners import coarse
 from dpbn.learners.coarse import Doubt, as_told, doubtful, plan_coarse
-from dpbn.learners.groups import noise_to_signal
 from dpbn.learners.optimized import learn_optimized
-from dpbn.measurement import LARGEST_CAP
+from dpbn.privacy.noise import LARGEST_COUNT
 from dpbn.report import write_report
 from dpbn.uncertainty.simulate import simulated
 from dpbn.workload import Query
-from tests.learners.test_coarse import variable
+from tests.learners.test_coarse import planner, variable
 from tests.learners.test_optimized import structures
 
 PARENTS, CHILDREN = ("p0", "p1", "p2"), tuple(f"c{index}" for index in range(6))
@@ -64,34 +63,33 @@ def test_it_pays_where_the_records_are_spread(monkeypatch):
     assert errors[coarse.DOUBTFUL] < 0.97 * errors[np.inf], errors
 
 
-def test_what_is_seen_is_the_part_of_the_records_that_noise_drowns():
+def test_what_is_seen_is_the_records_that_stand_out():
     source = simulated(network(0.5), 400, 1)
-    curator = experiment_curator(source, 1.0, 1)
+    curator = experiment_curator(source, 1.0, 0)
     learn_optimized(STRUCTURE, curator, prior={}, public_cpts={})
     (looked,) = curator.looks
     counts = source.counts(looked.look.tables)
     pairs = zip(looked.look.tables, looked.look.caps, strict=True)
-    true = sum(int(np.minimum(counts[names], cap).sum()) for names, cap in pairs)
+    true = sum(int(np.maximum(counts[names] - cap, 0).sum()) for names, cap in pairs)
     assert abs(looked.value - true) < 12 * looked.look.scale
-    assert looked.loss == pytest.approx(15.0 / 400 * 0.99, rel=0.2)
+    assert looked.loss == pytest.approx(15.0 / 400, rel=0.2)
     assert looked.look.scale == pytest.approx(len(looked.look.tables) / looked.loss)
 
 
-@given(st.floats(-3, 5), st.floats(1e-12, 1e6), st.lists(st.floats(3.01, 1e9), min_size=1, max_size=9))
+@given(st.floats(-3, 5), st.lists(st.floats(3.01, 1e9), min_size=1, max_size=9))
 @settings(deadline=None)
-def test_the_limit_falls_with_what_is_drowned(drowned, deviation, ratios):
+def test_the_limit_rises_with_what_stands_out(out, ratios):
     doubt = Doubt((("x",),) * len(ratios), (8,) * len(ratios), tuple(ratios))
-    limits = [doubt.limit(part, deviation) for part in (drowned, drowned + 0.1)]
-    assert coarse.DOUBTFUL <= limits[1] <= limits[0] <= coarse.HOPELESS
-    assert all(1 <= cap <= LARGEST_CAP for cap in doubt.look(1e18, 1.0).caps)
+    assert coarse.CLEAR <= doubt.limit(out) <= doubt.limit(out + 0.1) <= coarse.HOPELESS
+    assert all(1 <= cap <= LARGEST_COUNT for cap in doubt.look(1e18, 1.0).caps)
 
 
 def test_the_limit_is_where_three_quarters_are_drowned():
     """If the part drowned is r / (r + 2), it is 3/4 at r = 6."""
     ratios = (4.0, 8.0, 20.0)
     doubt = Doubt((("x",),) * 3, (8,) * 3, ratios)
-    assert doubt.limit(np.mean([r / (r + 2) for r in ratios]), 1e-9) == pytest.approx(6.0, rel=1e-6)
-    assert doubt.limit(1.0, 1e9) == doubt.limit(0.0, 1e9)  # all noise: what was thought before
+    assert doubt.limit(np.mean([2 / (r + 2) for r in ratios])) == pytest.approx(6.0, rel=1e-6)
+    assert doubt.limit(0.0) == coarse.CLEAR and doubt.limit(1.0) == coarse.HOPELESS
 
 
 def test_a_node_keeps_its_last_parent_longer_and_nodes_of_one_shape_all_of_theirs():
@@ -99,10 +97,9 @@ def test_a_node_keeps_its_last_parent_longer_and_nodes_of_one_shape_all_of_their
     structure = Structure(schema, Dag(tuple("abcd"), {"b": ("a",), "d": ("a", "c")}))
 
     def parents(structure, signal, limit):
-        tables = [names for group in plan_coarse(structure, signal, limit=limit).groups for names in group]
-        return {node: as_told(structure, tables, structure.nodes).parents(node) for node in structure.nodes}
+        return plan_coarse(structure, planner(signal), limit=limit).structure.dag.parents
 
-    lost = noise_to_signal(structure, plan_coarse(structure, 13.0), 13.0)
+    lost = plan_coarse(structure, planner(13.0)).lost
     assert coarse.DOUBTFUL < lost["b"] < coarse.LAST
     assert parents(structure, 13.0, coarse.DOUBTFUL)["b"] == ("a",)
     assert parents(structure, 20.0, coarse.DOUBTFUL)["d"] != parents(structure, 20.0, math.inf)["d"] == ("a", "c")
@@ -111,9 +108,8 @@ def test_a_node_keeps_its_last_parent_longer_and_nodes_of_one_shape_all_of_their
         Schema((*schema, *(variable(name, 4) for name in copies))),
         Dag((*"abcd", *copies), {"b": ("a",), "d": ("a", "c"), **dict.fromkeys(copies, ("a", "c"))}),
     )
-    ratio = noise_to_signal(many, plan_coarse(many, 400.0), 400.0)["d0"]
-    assert coarse.DOUBTFUL < ratio < coarse.HOPELESS
-    assert parents(many, 2000.0, coarse.DOUBTFUL)["d0"] == ("a", "c")
+    assert coarse.DOUBTFUL < plan_coarse(many, planner(1000.0)).lost["d0"] < coarse.HOPELESS
+    assert parents(many, 1000.0, coarse.DOUBTFUL)["d0"] == ("a", "c")
 
 
 def test_nobody_looks_where_nothing_is_in_doubt():
@@ -141,13 +137,11 @@ def test_within_the_budget_whatever_the_count_turns_out_to_be(structure, epsilon
 
 
 def test_doubtful_families_are_the_ones_in_between():
-    plan = plan_coarse(STRUCTURE, 400.0)
-    lost = noise_to_signal(STRUCTURE, plan, 400.0)
-    doubt = doubtful(STRUCTURE, plan, 400.0)
-    assert {names[-1] for names in doubt.families} == {v for v in CHILDREN if lost[v] > coarse.DOUBTFUL}
-    assert set(doubt.ratios) <= set(lost.values()) and math.prod((5,) * 4) in doubt.cells
-    assert doubtful(STRUCTURE, plan, 2000.0, public=CHILDREN) == Doubt((), (), ())
-    assert doubtful(STRUCTURE, plan, 2000.0, whole=CHILDREN).families == ()
+    found = plan_coarse(STRUCTURE, planner(400.0))
+    doubt = doubtful(found)
+    assert {names[-1] for names in doubt.families} == {v for v in CHILDREN if found.lost[v] > coarse.DOUBTFUL}
+    assert set(doubt.ratios) <= set(found.lost.values()) and 5**4 in doubt.cells
+    assert doubtful(found, CHILDREN) == Doubt((), (), ())
 
 
 def test_a_release_names_its_look(tmp_path):

@@ -14,7 +14,7 @@ from dpbn.domain import Schema, Variable
 from dpbn.errors import PrivacyError
 from dpbn.graph import Dag
 from dpbn.measure import Curator
-from dpbn.measurement import Ladder, Measurement, Request, total_loss
+from dpbn.measurement import Joint, Ladder, Measurement, Request, total_loss
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Neighbors, Sensitivity
@@ -107,11 +107,16 @@ def test_no_amplification_is_claimed_where_it_is_not_proved(sensitivity):
     assert made.measurements[0].sampling is None
 
 
-def test_laplace_and_gaussian_do_not_mix():
+def test_laplace_tables_beside_gaussian_ones_cost_their_sum():
     made = curator(5.0, 1e-6)
     made.measure([Request(("a",), 10.0, "gaussian")])
+    alone = made.spent
+    made.measure([Request(("a",), 10.0)])
+    assert made.spent == pytest.approx(alone + 0.1, rel=1e-15) and made.spent >= alone + 0.1
+    with pytest.raises(PrivacyError, match="at most epsilon"):
+        made.measure([Request(("a",), 0.2)])
     with pytest.raises(PrivacyError, match="mixed"):
-        made.measure([Request(("a",), 10.0)])
+        made.measure([Joint((("a",), ("a", "b")), 100.0)])
     with pytest.raises(PrivacyError):
         curator(5.0, 0.0).measure([Request(("a",), 10.0, "gaussian")])
     with pytest.raises(PrivacyError):
@@ -137,9 +142,8 @@ def test_summed_noise_is_accounted_for_by_itself_in_one_call_and_for_single_reco
     assert 0.35 < made.spent < 0.5  # what a record costs at most with delta 0
     with pytest.raises(PrivacyError, match="in one call"):
         made.measure(asked[:1])
-    for other in (Request(("a",), 10.0), Request(("a",), 10.0, "gaussian")):
-        with pytest.raises(PrivacyError, match="mixed"):
-            curator(5.0, 1e-6).measure([*asked, other])
+    with pytest.raises(PrivacyError, match="mixed"):
+        curator(5.0, 1e-6).measure([*asked, Request(("a",), 10.0, "gaussian")])
     with pytest.raises(PrivacyError, match="mixed"):
         curator(5.0, 1e-6).measure(asked, rate=Fraction(1, 2))
     with pytest.raises(PrivacyError, match="delta"):

@@ -96,8 +96,8 @@ def broken_subjects(seed: int = 0) -> list[Subject]:
 
     def look_charged_once(table: pd.DataFrame, runs: int) -> Matrix:
         counts = open_source(table, STRUCTURE).counts(list(LOOK))
-        capped = sum(int(np.minimum(counts[names], cap).sum()) for names, cap in zip(LOOK, CAPS, strict=True))
-        return noise.laplace(np.full((runs, 1), capped), 1 / EPSILON)
+        beyond = sum(int(np.maximum(counts[names] - cap, 0).sum()) for names, cap in zip(LOOK, CAPS, strict=True))
+        return noise.laplace(np.full((runs, 1), beyond), 1 / EPSILON)
 
     triples = {"table": TRIPLES, "neighbour": ONE_MORE_TRIPLE}
     return [

@@ -7,9 +7,9 @@ CPT that differ only in a parent left out are the same.
 
 Beyond HOPELESS nothing is to be hoped for. Below, it depends on how the records are spread over the cells: where most
 are in few, these stand out of the noise. So where families lie between DOUBTFUL and HOPELESS, a small part of epsilon
-buys one number: the part of their records in cells that noise drowns (no more of a cell than one deviation counts, and
-that is all of it up to there), on average. It is taken to follow r / (r + b) with one b for the network, and parents
-are left out where that is beyond DROWNED. A node keeps its last parent longer, up to LAST: without any it is
+buys one number: how many of their records stand out, which is what a cell holds beyond one deviation of its noise. The
+part that noise drowns, the rest, is taken to follow r / (r + b) with one b for the network, and parents are left out
+where that is beyond DROWNED. A node keeps its last parent longer, up to LAST: without any it is
 independent of all that comes before it.
 
 Which parents those are can be read off the tables of a release: those that no table holds together with the node.
@@ -19,102 +19,98 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.graph import Dag
-from dpbn.learners.groups import Grouping, noise_to_signal, plan_groups
 from dpbn.learners.strategy import holders_of
-from dpbn.measurement import LARGEST_CAP, Look, Names
+from dpbn.measurement import Look, Names
 from dpbn.network import Structure
+from dpbn.privacy.noise import LARGEST_COUNT
 
 Array = NDArray[np.float64]
 
 HOPELESS = 32.0  # deviations of the noise on a cell, as a part of an average count
 DOUBTFUL = 3.0  # the least of these that a family is looked at for
+CLEAR = 1.0  # the least that costs a parent, whatever is seen
 LAST = 8.0  # the least that costs a node its last parent
 DROWNED = 0.75  # of a family's records: then it is better told with fewer parents
-WORTH = 15.0  # of a look: its part of epsilon times the records; its deviation is then a tenth of them
-LEAST_PART, MOST_PART = 0.002, 0.05  # of epsilon that it may take
-USUAL, SPREAD = 0.5, 0.2  # what is thought before the look: the part that is drowned, and how far from that it may be
 ROUNDS = 8  # of leaving out and planning again: others get what a large family leaves
+
+Plan = TypeVar("Plan")
+Planner = Callable[[Structure], tuple[Plan, Mapping[str, float]]]  # what to measure, and r of every node
+
+
+@dataclass(frozen=True)
+class Coarse(Generic[Plan]):
+    """A plan for the families without the parents left out, and r of every node."""
+
+    structure: Structure
+    plan: Plan
+    lost: Mapping[str, float]
 
 
 def plan_coarse(
-    structure: Structure,
-    signal: float,
-    public: Collection[str] = (),
-    weights: Mapping[str, float] | None = None,
-    whole: Collection[str] = (),
-    limit: float = math.inf,
-) -> Grouping:
-    """What `plan_groups` makes of the families without the parents left out beyond HOPELESS, or beyond `limit`.
+    structure: Structure, planner: Planner[Plan], whole: Collection[str] = (), limit: float = math.inf
+) -> Coarse[Plan]:
+    """What `planner` makes of the families without the parents left out beyond HOPELESS, or beyond `limit`.
 
     Those of the nodes `whole` keep theirs.
     """
     last = max(limit, LAST)
     for _ in range(ROUNDS):
-        plan = plan_groups(structure, signal, public, weights)
-        lost = noise_to_signal(structure, plan, signal)
+        plan, lost = planner(structure)
         shared = _shared_noise(structure, lost)
         parents = {
             node: _without_largest(structure, node)
             for node, its in structure.dag.parents.items()
-            if its and node not in public and node not in whole
+            if its and node not in whole
             if lost[node] > HOPELESS or shared[node] > (limit if len(its) > 1 else last)
         }
         if not parents:
-            return plan
+            return Coarse(structure, plan, lost)
         structure = _with_parents(structure, parents)
-    return plan_groups(structure, signal, public, weights)
+    return Coarse(structure, *planner(structure))
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Families that may have parents too many under a plan: as they are measured there, and their r."""
+    """Families that may have parents too many."""
 
     families: tuple[Names, ...]
     cells: tuple[int, ...]
-    ratios: tuple[float, ...]
+    ratios: tuple[float, ...]  # r
 
     def look(self, rows: float, scale: float) -> Look:
-        """How many of the records are in cells that noise drowns."""
+        """How many of the records stand out."""
         deviations = [ratio * rows / cells for ratio, cells in zip(self.ratios, self.cells, strict=True)]
-        return Look(self.families, tuple(min(math.ceil(d), LARGEST_CAP) for d in deviations), scale)
+        return Look(self.families, tuple(min(math.ceil(d), LARGEST_COUNT) for d in deviations), scale)
 
-    def limit(self, drowned: float, deviation: float) -> float:
-        """Of r, beyond which parents are left out, when the part `drowned` was seen with noise of this deviation."""
-        certain, before = deviation**-2, SPREAD**-2
-        believed = (certain * drowned + before * USUAL) / (certain + before)
+    def limit(self, out: float) -> float:
+        """Of r, beyond which parents are left out, when the part `out` was seen to stand out."""
         low, high = 0.0, HOPELESS  # of b
         for _ in range(40):
             middle = 0.5 * (low + high)
-            if sum(ratio / (ratio + middle) for ratio in self.ratios) > believed * len(self.ratios):
+            if sum(ratio / (ratio + middle) for ratio in self.ratios) > (1.0 - out) * len(self.ratios):
                 low = middle
             else:
                 high = middle
-        return min(max(DROWNED / (1.0 - DROWNED) * high, DOUBTFUL), HOPELESS)
+        return min(max(DROWNED / (1.0 - DROWNED) * high, CLEAR), HOPELESS)
 
 
-def doubtful(
-    structure: Structure, plan: Grouping, signal: float, public: Collection[str] = (), whole: Collection[str] = ()
-) -> Doubt:
-    """The families beyond DOUBTFUL under a plan of `plan_coarse`."""
-    told = as_told(structure, [names for group in plan.groups for names in group], structure.nodes)
-    lost = noise_to_signal(told, plan, signal)
+def doubtful(found: Coarse[Plan], whole: Collection[str] = ()) -> Doubt:
+    """The families beyond DOUBTFUL."""
+    told, lost = found.structure, found.lost
     shared = _shared_noise(told, lost)
-    found = [
-        node
-        for node in told.nodes
-        if told.parents(node) and node not in public and node not in whole and shared[node] > DOUBTFUL
-    ]
+    nodes = [node for node in told.nodes if told.parents(node) and node not in whole and shared[node] > DOUBTFUL]
     return Doubt(
-        tuple(told.family(node).names for node in found),
-        tuple(told.cells(node) for node in found),
-        tuple(lost[node] for node in found),
+        tuple(told.family(node).names for node in nodes),
+        tuple(told.cells(node) for node in nodes),
+        tuple(lost[node] for node in nodes),
     )
 
 

@@ -102,24 +102,31 @@ def plan_groups(
     return Grouping(tuple(group for group, _ in ordered), tuple(share for _, share in ordered))
 
 
-def noise_to_signal(structure: Structure, plan: Grouping, signal: float) -> dict[str, float]:
-    """Per node, the noise on a cell of its family, as a part of an average count; infinite if not measured."""
-    schema = structure.schema
-    deviations = {}  # of a cell of each table, times epsilon / l1
+def deviations(schema: Schema, plan: Grouping) -> dict[frozenset[str], float]:
+    """Per table, the deviation of the noise on a cell, times epsilon over the l1 sensitivity."""
+    result = {}
     for group, share in zip(plan.groups, plan.shares, strict=True):
         sets = tuple(frozenset(names) for names in group)
         for names, equivalent in zip(sets, equivalents(_block_sizes(schema, sets)), strict=True):
-            deviations[names] = math.sqrt(2.0) / (share * equivalent)
-    holders = holders_of({names: names for names in deviations})
+            result[names] = math.sqrt(2.0) / (share * equivalent)
+    return result
+
+
+def noise_to_signal(structure: Structure, noise: Mapping[frozenset[str], float], records: float) -> dict[str, float]:
+    """Per node, the noise on a cell of its family, as a part of an average count; infinite if not measured.
+
+    `noise` holds the deviation of every table's cells, in the units in which there are so many records.
+    """
+    schema, holders = structure.schema, holders_of({names: names for names in noise})
     result = {}
     for node in structure.nodes:
         family = frozenset(structure.family(node).names)
         cells = schema.cells(family)
         summed = [
-            deviations[names] * math.sqrt(schema.cells(names) / cells)
+            noise[names] * math.sqrt(schema.cells(names) / cells)
             for names in set.intersection(*(holders.get(name, set()) for name in family))
         ]
-        result[node] = min(summed, default=math.inf) * cells / signal
+        result[node] = min(summed, default=math.inf) * cells / records
     return result
 
 

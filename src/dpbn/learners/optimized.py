@@ -15,16 +15,33 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError
-from dpbn.learners.coarse import LEAST_PART, MOST_PART, WORTH, as_told, doubtful, plan_coarse
+from dpbn.errors import InputError, PrivacyError
+from dpbn.learners.coarse import Plan, Planner, as_told, doubtful, plan_coarse
 from dpbn.learners.estimate import estimate
-from dpbn.learners.groups import MOST_SIGNAL, Grouping, can_draw, clear_error, plan_groups
+from dpbn.learners.groups import (
+    MOST_SIGNAL,
+    Grouping,
+    can_draw,
+    clear_error,
+    deviations,
+    noise_to_signal,
+    plan_groups,
+)
 from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
-from dpbn.learners.strategy import OF_PRECISION, Strategy, plan_tables
+from dpbn.learners.strategy import LEAST, OF_PRECISION, Strategy, plan_tables
 from dpbn.measure import Curator
-from dpbn.measurement import AT_ONCE, Joint, Measurement, Names, Request, variance_apart
+from dpbn.measurement import (
+    AT_ONCE,
+    Joint,
+    Measurement,
+    Names,
+    Request,
+    estimated_rows,
+    total_loss,
+    variance_apart,
+)
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.gaussian import rho_budget
@@ -34,7 +51,11 @@ from dpbn.workload import Workload
 
 Array = NDArray[np.float64]
 
-COUNT, REST = 0.01, 0.99  # parts of epsilon: to count the rows before the tables are chosen, and for the tables
+COUNT, AGAIN = 0.002, 0.01  # parts of epsilon to count the rows with, and to count them again if few
+PRECISE = 0.25  # deviation of the first count, as a part of it, that is enough
+LEAST_LOOK, MOST_LOOK = 0.002, 0.05  # parts of epsilon that a look may take
+WORTH = 15.0  # of a look: its part of epsilon times the records; its deviation is then a tenth of them
+LEFT = 0.93  # of epsilon at least, for the tables
 
 
 def learn_optimized(
@@ -66,7 +87,7 @@ def learn_optimized(
             structure, curator, strategy, stage_one, prior=prior, public_cpts=public_cpts, workload=workload
         )
     cpts = estimate(structure, measurements, prior=prior, public_cpts=public_cpts)
-    return Learned(cpts, allocation(structure, measurements, curator.spent), details(measurements))
+    return Learned(cpts, allocation(structure, measurements, curator.budget.delta), details(measurements))
 
 
 def measure_once(
@@ -78,7 +99,8 @@ def measure_once(
 ) -> tuple[Measurement, ...]:
     """The tables with noise drawn together, or with delta > 0 apart where less error is predicted (many tables)."""
     budget, sensitivity = curator.budget, curator.sensitivity
-    together = can_draw(structure, REST * budget.epsilon, sensitivity.l1)
+    fixed = {*public, *whole}
+    together = can_draw(structure, LEFT * budget.epsilon, sensitivity.l1)
     if budget.delta > 0:
         asked = with_delta(plan_tables(structure, public, weights, power=OF_PRECISION), budget, sensitivity)
         plan = plan_groups(structure, MOST_SIGNAL, public, weights) if together else alone(structure, public, weights)
@@ -87,12 +109,14 @@ def measure_once(
             return clear_error(structure, [tuple(map(frozenset, group)) for group in groups], shares, public, weights)
 
         # a Laplace table with the share e of epsilon has a deviation of root(2) l1 / (e epsilon)
-        deviations = [math.sqrt(variance_apart(r.mechanism, r.scale, r.draws)) for r in asked]
-        shares = [math.sqrt(2.0) * sensitivity.l1 / (budget.epsilon * deviation) for deviation in deviations]
+        spread = [math.sqrt(variance_apart(r.mechanism, r.scale, r.draws)) for r in asked]
+        shares = [math.sqrt(2.0) * sensitivity.l1 / (budget.epsilon * deviation) for deviation in spread]
         if error([[r.names] for r in asked], shares) < error(plan.groups, plan.shares):
+            if can_share(structure, budget, sensitivity, fixed):
+                return measure_with_delta(structure, curator, public, weights, fixed)
             return curator.measure(asked, stage="all")
     if together:
-        return measure_groups(structure, curator, public, weights, whole)
+        return measure_groups(structure, curator, public, weights, fixed)
     return curator.measure(apart(plan_tables(structure, public, weights), budget, sensitivity), stage="all")
 
 
@@ -101,31 +125,100 @@ def measure_groups(
     curator: Curator,
     public: Collection[str],
     weights: Mapping[str, float] | None,
-    whole: Collection[str],
+    fixed: Collection[str],
 ) -> tuple[Measurement, ...]:
-    """Count the rows with a small part of epsilon, then measure the tables that pay at that number of rows.
+    """Count the rows with a small part of epsilon, then measure the tables that pay at that number of rows."""
+    l1 = curator.sensitivity.l1
+    counts, rows, rest = counted(curator)
+    signal = rows * curator.budget.epsilon / l1
 
-    Where noise may drown families, another small part is for a look at how many of their records it would drown.
-    """
-    epsilon, l1 = curator.budget.epsilon, curator.sensitivity.l1
-    first, rest = accounting.split(epsilon, [COUNT, REST])
-    (count,) = curator.measure([Request((), accounting.laplace_scale(first, l1))], stage="count")
-    rows = max(float(count.values.item()), 1.0)
-    signal = rows * epsilon / l1
-    plan = plan_coarse(structure, signal, public, weights, whole)
-    doubt = doubtful(structure, plan, signal, public, whole)
-    if doubt.families and weights is None:
-        part = min(max(WORTH / signal, LEAST_PART), MOST_PART)
-        cost, rest = accounting.split(rest, [part, 1.0 - part])
-        look = doubt.look(rows, accounting.laplace_scale(cost, len(doubt.families) * l1))
-        drowned = curator.look(look).records / rows
-        deviation = math.sqrt(2.0) * look.scale / (len(doubt.families) * rows)
-        plan = plan_coarse(structure, signal, public, weights, whole, doubt.limit(drowned, deviation))
+    def planner(told: Structure) -> tuple[Grouping, Mapping[str, float]]:
+        plan = plan_groups(told, signal, public, weights)
+        return plan, noise_to_signal(told, deviations(told.schema, plan), signal)
+
+    plan, rest = decided(structure, curator, planner, rows, rest, fixed, weights is None)
     asked: list[Request | Joint] = []
     for group, share in zip(plan.groups, accounting.split(rest, plan.shares), strict=True):
         scale = accounting.laplace_scale(share, l1)
         asked.append(Request(group[0], scale) if len(group) == 1 else Joint(group, scale))
-    return (count, *curator.measure(asked, stage="tables"))
+    return (*counts, *curator.measure(asked, stage="tables"))
+
+
+def measure_with_delta(
+    structure: Structure,
+    curator: Curator,
+    public: Collection[str],
+    weights: Mapping[str, float] | None,
+    fixed: Collection[str],
+) -> tuple[Measurement, ...]:
+    """The same for tables with noise of their own, Gaussian or summed."""
+    budget, sensitivity = curator.budget, curator.sensitivity
+    counts, rows, rest = counted(curator)
+    variance = sensitivity.l2_squared / (2.0 * rho_budget(rest, budget.delta))  # of a table with all of the precision
+
+    def planner(told: Structure) -> tuple[Strategy, Mapping[str, float]]:
+        plan = plan_tables(told, public, weights, power=OF_PRECISION)
+        noise = {
+            frozenset(names): math.sqrt(variance / share) for names, share in zip(plan.tables, plan.shares, strict=True)
+        }
+        return plan, noise_to_signal(told, noise, rows)
+
+    plan, rest = decided(structure, curator, planner, rows, rest, fixed, weights is None)
+    asked = with_delta(plan, Budget(rest, budget.delta), sensitivity)
+    return (*counts, *curator.measure(asked, stage="tables"))
+
+
+def counted(curator: Curator) -> tuple[tuple[Measurement, ...], float, float]:
+    """The number of rows, asked for again if the first answer may be mostly noise; what is left of epsilon."""
+    l1, rest = curator.sensitivity.l1, curator.budget.epsilon
+    counts: tuple[Measurement, ...] = ()
+    for part in (COUNT, AGAIN):
+        cost, rest = accounting.split(rest, [part, 1.0 - part])
+        counts += curator.measure([Request((), accounting.laplace_scale(cost, l1))], stage="count")
+        if math.sqrt(counts[-1].variance) < PRECISE * estimated_rows(counts):
+            break
+    return counts, estimated_rows(counts), rest
+
+
+def decided(
+    structure: Structure,
+    curator: Curator,
+    planner: Planner[Plan],
+    rows: float,
+    rest: float,
+    fixed: Collection[str],
+    looks: bool,
+) -> tuple[Plan, float]:
+    """The plan without the parents that are better left out, and what is left of epsilon.
+
+    Where noise may drown families a small part of epsilon is for a look at how many of their records stand out.
+    """
+    found = plan_coarse(structure, planner, fixed)
+    doubt = doubtful(found, fixed)
+    if looks and doubt.families:
+        l1 = len(doubt.families) * curator.sensitivity.l1
+        part = min(max(WORTH * curator.sensitivity.l1 / (rows * curator.budget.epsilon), LEAST_LOOK), MOST_LOOK)
+        cost, rest = accounting.split(rest, [part, 1.0 - part])
+        looked = curator.look(doubt.look(rows, accounting.laplace_scale(cost, l1)))
+        found = plan_coarse(structure, planner, fixed, doubt.limit(looked.records / rows))
+    return found.plan, rest
+
+
+def can_share(structure: Structure, budget: Budget, sensitivity: Sensitivity, fixed: Collection[str]) -> bool:
+    """Whether tables with delta can share the budget with a count and a look, and any parent could be left out.
+
+    From public facts alone, so that nothing can fail once the count is charged.
+    """
+    nodes = len(structure.nodes)
+    if not any(its and node not in fixed for node, its in structure.dag.parents.items()):
+        return False
+    try:
+        accounting.laplace_scale(COUNT * LEAST_LOOK * budget.epsilon, nodes * sensitivity.l1)
+        rho = rho_budget(LEFT * budget.epsilon, budget.delta)
+        accounting.gaussian_scale(rho * LEAST / (4 * nodes), sensitivity.l2_squared)
+    except PrivacyError:
+        return False
+    return True
 
 
 def alone(structure: Structure, public: Iterable[str], weights: Mapping[str, float] | None) -> Grouping:
@@ -158,14 +251,14 @@ def with_delta(strategy: Strategy, budget: Budget, sensitivity: Sensitivity) -> 
     return [Request(names, scale, "summed", draws) for names, (scale, draws) in zip(strategy.tables, laws, strict=True)]
 
 
-def allocation(structure: Structure, measurements: Sequence[Measurement], spent: float) -> dict[str, float]:
+def allocation(structure: Structure, measurements: Sequence[Measurement], delta: float) -> dict[str, float]:
     """Per node, the loss of all measured tables that contain its family, tables drawn together once.
 
     Tables with delta cost less together than each by itself, and Gaussian losses are rho: their losses are scaled to
     add up to what all cost. Nodes with public CPTs may have none.
     """
-    at_once = all(m.mechanism in AT_ONCE for m in measurements)
-    part = spent / math.fsum(m.loss for m in measurements) if at_once else 1.0
+    at_once = [m for m in measurements if m.mechanism in AT_ONCE]
+    part = total_loss(at_once, delta) / math.fsum(m.loss for m in at_once) if at_once else 1.0
     result = {}
     told = as_told(structure, [m.names for m in measurements], structure.nodes)
     for node in structure.nodes:
