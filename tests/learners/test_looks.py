@@ -13,7 +13,7 @@ from dpbn import BayesianNetwork, Dag, Schema, Structure, load_network
 from dpbn.evaluate.baselines.common import experiment_curator
 from dpbn.learners import coarse
 from dpbn.learners.coarse import Doubt, as_told, doubtful, plan_coarse
-from dpbn.learners.optimized import learn_optimized
+from dpbn.learners.optimized import learn_optimized, measure_with_delta
 from dpbn.privacy.noise import LARGEST_COUNT
 from dpbn.report import write_report
 from dpbn.uncertainty.simulate import simulated
@@ -61,6 +61,31 @@ def test_it_pays_where_the_records_are_spread(monkeypatch):
             found.append(np.mean([np.abs(cpts[v] - true.cpt(v)).sum(axis=-1).mean() for v in true.nodes]))
         errors[least] = np.mean(found)
     assert errors[coarse.DOUBTFUL] < 0.97 * errors[np.inf], errors
+
+
+def test_with_delta_parents_are_left_out_as_well():
+    """Tables apart, with Gaussian or summed noise: one count or two, a look, then all tables at once."""
+    kept = {parameter: [] for parameter in (0.02, 5.0)}
+    for parameter, all_kept in kept.items():
+        for seed in range(4):
+            curator = experiment_curator(simulated(network(parameter, seed), 150, seed), 1.0, seed, delta=1e-6)
+            measure_with_delta(STRUCTURE, curator, (), None, ())
+            counts = [m for m in curator.measurements if m.stage == "count"]
+            tables = [m for m in curator.measurements if m.stage == "tables"]
+            assert {m.mechanism for m in counts} == {"laplace"} and len(counts) in (1, 2) and len(curator.looks) == 1
+            assert {m.mechanism for m in tables} <= {"gaussian", "summed"}
+            assert 0.999 < curator.spent <= 1.0
+            told = as_told(STRUCTURE, [m.names for m in tables], STRUCTURE.nodes)
+            all_kept.append(sum(len(told.parents(node)) for node in CHILDREN))
+    assert np.mean(kept[0.02]) > np.mean(kept[5.0]) + 3, kept
+
+
+def test_a_rough_count_is_made_again():
+    def scales(rows):
+        return [m.scale for m in learned(network(1.0), rows=rows)[0].measurements if m.stage == "count"]
+
+    assert scales(100_000) == [pytest.approx(500.0)]
+    assert scales(300) == [pytest.approx(500.0), pytest.approx(100.2, rel=1e-3)]
 
 
 def test_what_is_seen_is_the_records_that_stand_out():
@@ -123,15 +148,21 @@ def test_nobody_looks_where_nothing_is_in_doubt():
     assert learned(network(1.0))[0].looks != ()
 
 
-@given(structures(), st.sampled_from([1e-4, 0.1, 1.0, 10.0]), st.integers(0, 60), st.integers(1, 3))
-@settings(deadline=None, max_examples=40)
-def test_within_the_budget_whatever_the_count_turns_out_to_be(structure, epsilon, rows, contributions):
+@given(
+    structures(),
+    st.sampled_from([1e-4, 0.1, 1.0, 10.0]),
+    st.sampled_from([0.0, 1e-9, 0.1]),
+    st.integers(0, 60),
+    st.integers(1, 3),
+)
+@settings(deadline=None, max_examples=60)
+def test_within_the_budget_whatever_the_count_turns_out_to_be(structure, epsilon, delta, rows, contributions):
     generator = np.random.default_rng(rows)
     cpts = {v: generator.dirichlet(np.ones(structure.shape(v)[-1]), structure.shape(v)[:-1]) for v in structure.nodes}
     table = BayesianNetwork(structure, cpts).sample(rows, seed=1).assign(who=1)
     options = {"unit": "who", "max_contributions": contributions, "neighbors": "replace"}
-    made = dpbn.learn(table, structure, epsilon, **options)
-    assert made.private and made.guarantee.epsilon <= epsilon
+    made = dpbn.learn(table, structure, epsilon, delta, **options)
+    assert made.private and made.guarantee.epsilon <= epsilon and made.guarantee.delta <= delta
     for looked in made.looks:
         assert looked.loss * looked.look.scale >= 2 * contributions * len(looked.look.tables) * (1 - 1e-12)
 
