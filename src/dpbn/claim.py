@@ -67,7 +67,7 @@ def _check_loss(m: Measurement, sensitivity: Sensitivity) -> None:
 
 def _check_look(looked: Looked, sensitivity: Sensitivity) -> None:
     look = looked.look
-    if Fraction(looked.loss) < len(look.tables) * sensitivity.l1 / Fraction(look.scale):
+    if Fraction(looked.loss) < len(look.tables) * sensitivity.max_contributions / Fraction(look.scale):
         raise FormatError(f"loss of a look must be what scale {look.scale} costs, got {looked.loss}")
 
 

@@ -107,7 +107,7 @@ class Curator:
     def loss(self, request: Request | Joint | Look) -> float:
         """What a request costs: epsilon, or rho if gaussian. Joint noise costs this once for all its tables."""
         if isinstance(request, Look):
-            return bridge.laplace_epsilon(request.scale, len(request.tables) * self._sensitivity.l1)
+            return bridge.laplace_epsilon(request.scale, len(request.tables) * self._sensitivity.max_contributions)
         if isinstance(request, Request) and request.mechanism == "gaussian":
             return accounting.gaussian_rho(request.scale, self._sensitivity.l2_squared)
         if isinstance(request, Request) and request.mechanism == "summed" and self._sensitivity.max_contributions > 1:

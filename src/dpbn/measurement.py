@@ -69,7 +69,8 @@ class Joint:
 class Look:
     """Ask for one noisy number: the records beyond the cap of each of `tables`, summed over its cells and over tables.
 
-    A record is in one cell of each table, so it moves the sum by at most their number.
+    A record is in one cell of each table, so it moves the sum by at most their number. So it does if it takes another's
+    place: then one cell of each table gains a record and one loses it.
     """
 
     tables: tuple[Names, ...]

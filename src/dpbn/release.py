@@ -249,8 +249,8 @@ def _measurement(structure: Structure, entry: Any) -> Measurement:
 def _looked(structure: Structure, entry: Any) -> Looked:
     tables = tuple(tuple(_node(structure, _text(name)) for name in table["names"]) for table in entry["tables"])
     value = entry["value"]
-    if type(value) is not int:
-        raise FormatError(f"value of a look must be a whole number, got {value!r:.80}")
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise FormatError(f"value of a look must be a whole number of 64 bits, got {value!r:.80}")
     try:
         look = Look(tables, tuple(table["cap"] for table in entry["tables"]), _number(entry["scale"]))
     except PrivacyError as error:

@@ -145,22 +145,23 @@ def _mechanism(release: Release) -> str:
         f"{'s' if groups > 1 else ''}), on",
     }
     kinds = Counter((m.mechanism, bool(m.names)) for m in release.measurements)
-    noise = ", and ".join(f"{words[kind]} {_covered(kinds, kind)}" for kind in words if _covered(kinds, kind))
+    told = sum(len(looked.look.tables) for looked in release.looks)
+    sparse = [f"one number that tells how sparse {told} table{'s' * (told > 1)} would be"] if told else []
+    covered = {kind: [*_covered(kinds, kind), *(sparse if kind == "laplace" else [])] for kind in words}
+    noise = ", and ".join(f"{words[kind]} {' and '.join(its)}" for kind, its in covered.items() if its)
     exact = "from exact samplers" if groups else "from OpenDP's exact samplers"
     origin = exact if release.private else "from a seeded, insecure generator"
-    tables = sum(len(looked.look.tables) for looked in release.looks)
-    look = f", and on one number that tells whether {tables} tables are too sparse to measure" if tables else ""
     return (
-        f"{noise[0].upper()}{noise[1:]}{look}, {origin}; {method_in_words(release)}. The noisy tables are in the file; "
+        f"{noise[0].upper()}{noise[1:]}, {origin}; {method_in_words(release)}. The noisy tables are in the file; "
         "everything else was computed from them."
     )
 
 
-def _covered(kinds: Counter[tuple[str, bool]], kind: str) -> str:
+def _covered(kinds: Counter[tuple[str, bool]], kind: str) -> list[str]:
     """What has noise of this kind: the number of records (a table over no names), and so many tables."""
     tables = kinds[kind, True]
     counted = ["the number of records"] if kinds[kind, False] else []
-    return " and ".join([*counted, *([f"every cell of {tables} count table{'s' * (tables > 1)}"] if tables else [])])
+    return [*counted, *([f"every cell of {tables} count table{'s' * (tables > 1)}"] if tables else [])]
 
 
 def privacy_statement(release: Release) -> str:

@@ -59,17 +59,39 @@ def test_a_record_moves_it_by_at_most_the_number_of_tables(cells, b, a, caps):
     assert 0 <= sums[1] - sums[0] <= 2
 
 
-def test_it_costs_what_the_number_of_tables_and_the_neighbours_say():
+@given(CELLS.filter(any), st.integers(0, 5), st.tuples(st.integers(1, 5), st.integers(1, 5)))
+def test_a_record_that_takes_anothers_place_moves_it_no_further(cells, to, caps):
+    before = np.array(cells)
+    after = before.copy()
+    after[np.flatnonzero(before)[0]] -= 1
+    after[to] += 1
+    look = Look((("a", "b"), ("a",)), caps, 1e-9)
+    sums = [
+        seen({("a", "b"): t.reshape(2, 3), ("a",): t.reshape(2, 3).sum(axis=1)}, look).value for t in (before, after)
+    ]
+    assert abs(sums[1] - sums[0]) <= 2
+
+
+def test_it_costs_what_the_number_of_tables_and_of_records_says():
     look = Look(TABLES, (1, 1, 1), 6.0)
-    for sensitivity, l1 in ((Sensitivity(), 1), (Sensitivity(Neighbors.REPLACE), 2), (Sensitivity("replace", 5), 10)):
+    for sensitivity, records in (
+        (Sensitivity(), 1),
+        (Sensitivity(Neighbors.REPLACE), 1),
+        (Sensitivity("replace", 5), 5),
+    ):
         made = curator(100.0, sensitivity=sensitivity)
-        assert made.loss(look) == made.look(look).loss == pytest.approx(3 * l1 / 6.0)
+        assert made.loss(look) == made.look(look).loss == pytest.approx(3 * records / 6.0)
         assert made.spent == made.looks[0].loss
+
+
+def test_looks_are_all_kept():
+    made = curator(1e6)
+    assert tuple(made.look(Look((("a",),), (cap,), 1.0)) for cap in (1, 2)) == made.looks
 
 
 def test_the_law_of_its_noise():
     """Discrete Laplace at the scale asked for: 10 % more or less is told apart."""
-    look, runs = Look((("a",),), (2,), 5.0), 4000
+    look, runs = Look((("a",),), (2,), 5.0), 7000
     counts = {("a",): np.array([7, 1])}
     noise = SecureNoise()
     values = np.array([seen(counts, look, noise).value - 5 for _ in range(runs)])
@@ -150,7 +172,7 @@ def test_losses_of_looks_add_up_also_with_delta():
 
 @pytest.fixture(scope="module")
 def document():
-    made = dpbn.learn(network(5.0).sample(400, seed=1), STRUCTURE, 1.0)
+    made = dpbn.learn(network(5.0).sample(400, seed=1), STRUCTURE, 1.0, noise=InsecureNoise(0))
     from dpbn.release import to_dict
 
     return json.dumps(to_dict(made))
@@ -171,6 +193,8 @@ def document():
         (lambda look: look["tables"][0].pop("cap"), "follow the schema"),
         (lambda look: look.update(value=1.5), "whole number"),
         (lambda look: look.update(value=None), "whole number"),
+        (lambda look: look.update(value=True), "whole number"),
+        (lambda look: look.update(value=2**63), "whole number"),
         (lambda look: look.update(scale="1"), "finite number"),
     ],
 )

@@ -195,7 +195,7 @@ def test_a_release_is_a_function_of_the_noisy_counts_and_public_facts(options, t
     first = dpbn.learn(table, STRUCTURE, 1.0, noise=recorder, **options)
     assert recorder._made
     drawn = {m.mechanism for m in first.measurements}
-    assert drawn == {0.05: {"summed"}, 0.1: {"gaussian"}}.get(options.get("delta"), drawn)
+    assert drawn == {0.05: {"laplace", "summed"}, 0.1: {"laplace", "gaussian"}}.get(options.get("delta"), drawn)
     path = first.save(tmp_path / "first.json")
     pages = [page.read_bytes() for page in write_report(first, tmp_path / "a.html", title="x")]
     for other in others:

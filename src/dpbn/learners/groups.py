@@ -149,7 +149,7 @@ def clear_error(
 def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
     """Whether every choice of `plan_groups` can be counted, and joint noise drawn for every group at every share.
 
-    From public facts alone, so that what the count of rows turns out to be cannot make a release fail.
+    From public facts alone, so that what the count of rows and a look turn out to be cannot make a release fail.
     """
     largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / (LEAST * epsilon)
     # families, what merging may add to each, and a table for every node: no choice has more cells to count

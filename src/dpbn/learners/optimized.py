@@ -1,9 +1,10 @@
 """The default method: measure few well-chosen tables once, then make the most of their noise.
 
 Privacy. One record changes one cell by one in each table asked for, so a table, or a group of tables with joint noise,
-of scale l1/e is e-DP. One percent of epsilon counts the rows; which tables are asked for then depends on that noisy
-count and on public facts, and the shares e of all add up to at most epsilon (adaptive composition). With delta > 0
-and many tables: summed or Gaussian noise, asked for at once, tables and scales from public facts alone.
+of scale l1/e is e-DP. A small part of epsilon counts the rows, another may look at how full the cells of some families
+are; which tables are asked for then depends on these noisy numbers and on public facts, and the shares e of all add up
+to at most epsilon (adaptive composition). With delta > 0 and many tables: summed or Gaussian noise, all asked for at
+once after the count and the look.
 All that follows is a function of the noisy tables and of public facts.
 """
 
@@ -164,8 +165,11 @@ def measure_with_delta(
         return plan, noise_to_signal(told, noise, rows)
 
     plan, rest = decided(structure, curator, planner, rows, rest, fixed, weights is None)
-    asked = with_delta(plan, Budget(rest, budget.delta), sensitivity)
-    return (*counts, *curator.measure(asked, stage="tables"))
+    try:  # searches for noise end within 1e-8 of what they aim at
+        asked = with_delta(plan, Budget(rest * (1.0 - 1e-6), budget.delta), sensitivity)
+        return (*counts, *curator.measure(asked, stage="tables"))
+    except PrivacyError:  # not seen, but nothing may be refused once the count is charged
+        return (*counts, *curator.measure(apart(plan, Budget(rest), sensitivity), stage="tables"))
 
 
 def counted(curator: Curator) -> tuple[tuple[Measurement, ...], float, float]:
@@ -196,10 +200,10 @@ def decided(
     found = plan_coarse(structure, planner, fixed)
     doubt = doubtful(found, fixed)
     if looks and doubt.families:
-        l1 = len(doubt.families) * curator.sensitivity.l1
+        moved = len(doubt.families) * curator.sensitivity.max_contributions
         part = min(max(WORTH * curator.sensitivity.l1 / (rows * curator.budget.epsilon), LEAST_LOOK), MOST_LOOK)
         cost, rest = accounting.split(rest, [part, 1.0 - part])
-        looked = curator.look(doubt.look(rows, accounting.laplace_scale(cost, l1)))
+        looked = curator.look(doubt.look(rows, accounting.laplace_scale(cost, moved)))
         found = plan_coarse(structure, planner, fixed, doubt.limit(looked.records / rows))
     return found.plan, rest
 
@@ -216,6 +220,7 @@ def can_share(structure: Structure, budget: Budget, sensitivity: Sensitivity, fi
         accounting.laplace_scale(COUNT * LEAST_LOOK * budget.epsilon, nodes * sensitivity.l1)
         rho = rho_budget(LEFT * budget.epsilon, budget.delta)
         accounting.gaussian_scale(rho * LEAST / (4 * nodes), sensitivity.l2_squared)
+        accounting.laplace_scale(LEFT * budget.epsilon * LEAST / (4 * nodes), sensitivity.l1)
     except PrivacyError:
         return False
     return True

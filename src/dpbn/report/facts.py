@@ -120,7 +120,12 @@ def privacy_document(facts: Facts) -> dict[str, Any]:
             for m in release.measurements
         ],
         "looks": [
-            {"tables": [list(names) for names in look.look.tables], "scale": look.look.scale, "loss": look.loss}
+            {
+                "tables": [list(names) for names in look.look.tables],
+                "caps": list(look.look.caps),
+                "scale": look.look.scale,
+                "loss": look.loss,
+            }
             for look in release.looks
         ],
         "allocation": dict(release.allocation),
