@@ -45,7 +45,7 @@ def test_an_interrupt_after_the_charge_says_that_it_stays_charged(tmp_path, monk
 
 
 def started(folder, *arguments):
-    code = "from dpbn.cli import main; main()"
+    code = "from dpbn.cli import script; script()"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=folder,

@@ -62,7 +62,7 @@ def test_no_canary_leaves_the_command(tmp_path):
 @pytest.mark.parametrize("content", [f"colour,size\n{CANARY},{NUMBER}\n", f'colour\n"{CANARY}\n', f"{CANARY}\xff\n"])
 def test_no_canary_leaves_a_process(content, tmp_path):
     (tmp_path / "private.csv").write_bytes(content.encode("latin-1"))
-    code = "from dpbn.cli import main; main()"
+    code = "from dpbn.cli import script; script()"
     done = subprocess.run(
         [sys.executable, "-c", code, "learn", "private.csv", "asia", "-e", "1", "-o", "x.json", "-y"],
         cwd=tmp_path,
