@@ -155,7 +155,8 @@ def measure_with_delta(
     """The same for tables with noise of their own, Gaussian or summed."""
     budget, sensitivity = curator.budget, curator.sensitivity
     counts, rows, rest = counted(curator)
-    variance = sensitivity.l2_squared / (2.0 * rho_budget(rest, budget.delta))  # of a table with all of the precision
+    rho = rho_budget(LEFT * budget.epsilon, budget.delta)  # roughly, and as `can_share` has tried
+    variance = sensitivity.l2_squared / (2.0 * rho)  # of a table with all of the precision
 
     def planner(told: Structure) -> tuple[Strategy, Mapping[str, float]]:
         plan = plan_tables(told, public, weights, power=OF_PRECISION)
