@@ -24,6 +24,7 @@ NAMES = {
     "Structure",
     "Variable",
     "__version__",
+    "check",
     "learn",
     "load_network",
     "load_release",

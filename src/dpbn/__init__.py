@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dpbn.formats import load_network, load_structure, write_network
     from dpbn.graph import Dag, Family
     from dpbn.inference import Inference
-    from dpbn.learning import learn
+    from dpbn.learning import check, learn
     from dpbn.network import BayesianNetwork, Structure
     from dpbn.privacy.ledger import Ledger
     from dpbn.privacy.noise import InsecureNoise, SecureNoise
@@ -33,6 +33,7 @@ _HOME = {
     "SecureNoise": "dpbn.privacy.noise",
     "Structure": "dpbn.network",
     "Variable": "dpbn.domain",
+    "check": "dpbn.learning",
     "learn": "dpbn.learning",
     "load_network": "dpbn.formats",
     "load_release": "dpbn.release",
@@ -67,6 +68,7 @@ __all__ = [
     "Structure",
     "Variable",
     "__version__",
+    "check",
     "learn",
     "load_network",
     "load_release",

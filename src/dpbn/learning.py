@@ -1,4 +1,7 @@
-"""`dpbn.learn`: data and structure in, release out. Checks first, then counts, charge, noise, estimate."""
+"""`dpbn.learn`: data and structure in, release out. Checks first, then counts, charge, noise, estimate.
+
+`dpbn.check` stops at the charge.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +25,7 @@ from dpbn.measure import Curator
 from dpbn.measurement import AT_ONCE, total_loss
 from dpbn.network import BayesianNetwork, Structure, check_cells
 from dpbn.privacy import accounting
-from dpbn.privacy.chain import exact_amount
+from dpbn.privacy.chain import Balance, exact_amount
 from dpbn.privacy.guarantee import Budget, Guarantee, Sensitivity
 from dpbn.privacy.noise import Noise, SecureNoise
 from dpbn.public import checked_cpts, dirichlet_prior
@@ -120,6 +125,49 @@ def learn(
             error.add_note(f"the ledger was charged {at}; it stays charged")
         raise
     return release
+
+
+def check(
+    data: Any,
+    structure: str | Path | Structure | BayesianNetwork | Release,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    *,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    **settings: Any,
+) -> None:
+    """Refuse what `learn` with the same arguments would refuse, and stop where it would begin to spend.
+
+    The whole table is read. Nothing is charged or released; what is said is for the custodian only, like
+    everything that `learn` says of a table before its noise.
+    """
+    from dpbn.privacy.ledger import Ledger
+
+    private = settings.get("method") != "exact" and type(settings.get("noise") or SecureNoise()) is SecureNoise
+    if private and ledger is None and dataset is None:
+        ledger, dataset = _Unspent(None), "none"  # type: ignore[assignment]
+    elif private and isinstance(ledger, Ledger):
+        ledger = _Unspent(ledger)  # type: ignore[assignment]
+    with suppress(_WouldSpend):
+        learn(data, structure, epsilon, delta, ledger=ledger, dataset=dataset, **settings)
+
+
+class _WouldSpend(BaseException):
+    """All checks are passed."""
+
+
+class _Unspent:
+    """A ledger that knows what is left, if there is one to ask, and is never charged."""
+
+    def __init__(self, ledger: Ledger | None):
+        self._ledger = ledger
+
+    def remaining(self, dataset: str) -> Balance:
+        return self._ledger.remaining(dataset) if self._ledger else Balance(Fraction(2**1023), Fraction(1))
+
+    def charge(self, *_: Any, **__: Any) -> int:
+        raise _WouldSpend
 
 
 def _name_charge(ledger: Ledger, entry: int, release: Release) -> None:

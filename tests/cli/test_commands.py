@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -313,3 +314,18 @@ def test_convert_writes_a_structure_alone_if_told(run, release, asia, tmp_path):
     assert dpbn.load_structure("e.json") == dpbn.load_structure("empty.bif")
     run("convert", "s.json", "s.bif", "--structure").refused("must be written as .json, got 's.bif'")
     run("query", "s.json", "lung").refused("a structure alone")
+
+
+def test_learn_checks_without_spending(run, patients):
+    """The command that would spend, with one word more."""
+    run("ledger", "open", "b.db", "ward", "--epsilon", 1)
+    command = ["learn", patients, "asia", "-e", 1, "-o", "r.json", "--ledger", "b.db", "--dataset", "ward", "--check"]
+    assert run(*command).out == "all is as it must be; nothing was spent, nothing was written\n"
+    assert json.loads(run(*command, "--json").out) == {"checked": True}
+    assert dpbn.Ledger("b.db").remaining("ward").epsilon == 1 and not Path("r.json").exists()
+    run(*command, "--epsilon", 2).refused("a charge to 'ward' must be at most what is left")
+    text = patients.read_text()
+    patients.write_text(text + text.splitlines()[-1].replace("no", "perhaps") + "\n")
+    run(*command).refused("of 801 records")
+    Path("r.json").write_text("mine")
+    run(*command).refused("--overwrite")

@@ -28,6 +28,7 @@ TWINS = {
             "schema": "dpbn.formats.schema_file:read_schema",
             "insecure_seed": "dpbn:InsecureNoise",  # noise=InsecureNoise(seed)
             "options": "dpbn:learn",  # **options
+            "only_check": "dpbn:check",
         },
     ),
     "plan": (
@@ -140,7 +141,7 @@ def test_learn_takes_everything_the_library_does():
 
 def test_plan_takes_everything_that_learn_does_but_what_chooses_or_guards_records():
     of_the_records = {"data", "unit", "on_unknown"}
-    of_spending = {"output", "overwrite", "ledger", "dataset", "insecure_seed", "yes"}
+    of_spending = {"output", "overwrite", "ledger", "dataset", "insecure_seed", "yes", "only_check"}
     learn, plan = ({option.name: option for option in ALL[name].params} for name in ("learn", "plan"))
     assert set(learn) - set(plan) == of_the_records | of_spending
     for name in (set(learn) & set(plan)) - {"epsilon"}:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 @click.option("--dataset", help="Name of the dataset in the ledger.")
 @click.option("--insecure-seed", type=int, help="Repeatable noise, for experiments: the release is NOT private.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before spending.")
+@click.option("--check", "only_check", is_flag=True, help="Stop where it would spend: is all as it must be?")
 @option.json
 def learn(
     data: str,
@@ -67,6 +68,7 @@ def learn(
     dataset: str | None,
     insecure_seed: int | None,
     yes: bool,
+    only_check: bool,
     as_json: bool,
     **choices: Any,
 ) -> None:
@@ -75,6 +77,7 @@ def learn(
     STRUCTURE is a network file or a bundled name; it and all options must be chosen without looking at DATA.
 
     \b
+    dpbn learn patients.parquet alarm.bif --epsilon 1 -o alarm.release.json --check
     dpbn learn patients.parquet alarm.bif --epsilon 1 -o alarm.release.json
     dpbn learn visits.csv alarm --epsilon 0.5 --unit patient --max-contributions 4 \\
          --ledger budget.db --dataset ward-7 -o alarm.release.json
@@ -99,14 +102,14 @@ def learn(
         click.echo("warning: this will NOT be private; do not publish it", err=True)
     else:
         _warn_if_empty(data, public, unit, choices["on_unknown"])
-        if not yes:
+        if not yes and not only_check:
             _ask(public, epsilon, delta, unit, contributions, book, dataset)
     with working("preparing") as move:
 
         def tell(share: float | None) -> None:
             move(share if share != 1 else None, "learning" if share == 1 else "counting")
 
-        release = dpbn.learn(
+        release = (dpbn.check if only_check else dpbn.learn)(
             data,
             public,
             epsilon,
@@ -123,6 +126,9 @@ def learn(
             **choices,
             **own,
         )
+    if release is None:
+        _print_checked(as_json)
+        return
     _save(release, output, overwrite)
     left = float(book.remaining(dataset).epsilon) if book and dataset else None
     if as_json:
@@ -131,6 +137,13 @@ def learn(
     click.echo(f"wrote {output}: {release!r}")
     if left is not None:
         click.echo(f"left in the ledger for {dataset}: epsilon {left:g}")
+
+
+def _print_checked(as_json: bool) -> None:
+    if as_json:
+        print_json({"checked": True})
+        return
+    click.echo("all is as it must be; nothing was spent, nothing was written")
 
 
 def _print_summary(release: Release, output: str, left: float | None) -> None:

@@ -1,0 +1,85 @@
+"""`dpbn.check`: what learn would refuse, before it spends."""
+
+from types import SimpleNamespace
+
+import pytest
+
+import dpbn
+from dpbn.cli.option import METHODS
+from dpbn.data.rows import RowSource
+from dpbn.errors import BudgetError, DataError, DpbnError, InputError, PrivacyError
+from dpbn.privacy import noise
+
+
+@pytest.fixture(scope="module")
+def asia():
+    network = dpbn.load_network("asia")
+    return network, network.sample(300, seed=1)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = dpbn.Ledger(tmp_path / "b.db")
+    made.open_dataset("ward", epsilon=1)
+    return made
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kept", [True, False])
+def test_nothing_is_spent_and_no_noise_is_drawn(asia, ledger, method, kept, monkeypatch):
+    network, data = asia
+    read = []
+    monkeypatch.setattr(noise.SecureNoise, "laplace", None)
+    monkeypatch.setattr(noise.SecureNoise, "joint", None)
+    counts = RowSource.counts
+    monkeypatch.setattr(RowSource, "counts", lambda self, sets: read.append(sets) or counts(self, sets))
+    paid = {"ledger": ledger, "dataset": "ward"} if kept and method != "exact" else {}
+    assert dpbn.check(data, network, 1.0, method=method, **paid) is None
+    assert read
+    assert ledger.remaining("ward").epsilon == 1 and len(ledger.history("ward")) == 1
+
+
+def refused(arguments, error):
+    with pytest.raises(error) as found:
+        dpbn.check(**arguments)
+    with pytest.raises(error) as same:
+        dpbn.learn(**arguments)
+    assert str(found.value) == str(same.value)
+
+
+def test_it_refuses_in_the_words_of_learn(asia, ledger):
+    network, data = asia
+    fits = {"data": data, "structure": network, "epsilon": 0.5}
+    paid = {"ledger": ledger, "dataset": "ward"}
+    bad = data.assign(smoke="often")
+    for wrong, error in (
+        ({"data": bad}, DataError),
+        ({"data": bad, **paid}, DataError),
+        ({"data": bad, "method": "exact"}, DataError),
+        ({"data": data.drop(columns="smoke")}, DataError),
+        ({"epsilon": -1}, PrivacyError),
+        ({"epsilon": 1e-16}, PrivacyError),
+        ({"epsilon": 2, **paid}, BudgetError),
+        ({"epsilon": 0.5, "delta": 1e-6, **paid}, BudgetError),
+        ({"ledger": ledger}, InputError),
+        ({"dataset": "ward"}, InputError),
+        ({"ledger": 5, "dataset": "ward"}, InputError),
+        ({"ledger": ledger, "dataset": "wrd"}, DpbnError),
+        ({"method": "exact", **paid}, PrivacyError),
+        ({"noise": dpbn.InsecureNoise(1), **paid}, PrivacyError),
+        ({"noise": SimpleNamespace()}, InputError),
+        ({"unit": "smoke"}, InputError),
+        ({"beta": 0.1}, InputError),
+        ({"workload": [{"targets": ["nobody"]}]}, DpbnError),
+    ):
+        refused({**fits, **wrong}, error)
+    assert ledger.remaining("ward").epsilon == 1
+
+
+def test_it_says_what_the_first_count_would_say_of_rows_read_later(asia, tmp_path):
+    """The whole table is read, not its beginning."""
+    network, data = asia
+    data = data.astype(object)
+    data.loc[len(data) - 1, "dysp"] = "perhaps"
+    data.to_csv(tmp_path / "d.csv", index=False)
+    refused({"data": tmp_path / "d.csv", "structure": network}, DataError)
