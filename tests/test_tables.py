@@ -37,6 +37,11 @@ def test_parquet_keeps_values(tmp_path):
     assert read_table(write_table(frame, tmp_path / "t.parquet"))["a"].tolist() == ["=x", "y"]
 
 
+def test_columns_that_pandas_set_apart_in_parquet_are_read(tmp_path):
+    pandas.DataFrame({"id": ["a", "b"], "n": [1, 2]}).set_index("id").to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").to_dict("list") == {"id": ["a", "b"], "n": [1, 2]}
+
+
 def test_other_extensions_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"\.csv or \.parquet"):
         write_table({"a": [1]}, tmp_path / "t.pickle")
