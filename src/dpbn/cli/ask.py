@@ -87,6 +87,9 @@ def query(
         return
     first, sign = (found.first, "+") if versus else (found, "")
     told = {"given": first, "versus": found.second, "difference": found} if versus else {"probability": found}
+    if versus or len(targets) > 1:  # no wider than a terminal; --json has all parts
+        bars = {part: ends for part, ends in bars.items() if part == "total"}
+    headings = {"total": f"{100 * interval:.10g}% interval", "privacy": "privacy alone", "sampling": "sampling alone"}
     cells, left = first.most_probable(MOST_ROWS)
     rows = []
     for cell in cells if left else sorted(cells):
@@ -94,10 +97,7 @@ def query(
         values = [f"{its.values[cell]:{sign if its is found else ''}.4f}" for its in told.values()]
         ends = [f"{low[cell]:{sign}.4f} {dash()} {high[cell]:{sign}.4f}" for low, high in bars.values()]
         rows.append((*labels, *values, *ends))
-    columns = [*found.variables, *told]
-    if bars:
-        columns += [f"{100 * interval:.10g}% interval", "privacy alone", "sampling alone"]
-    print_table(columns, rows)
+    print_table([*found.variables, *told, *(headings[part] for part in bars)], rows)
     if left:
         click.echo(f"and {left:,} combinations less probable; --json gives all")
     _warn_of_weak_rows(found.weak_rows)
