@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import tempfile
 from collections.abc import Mapping
@@ -96,5 +97,7 @@ def _reason(error: Exception) -> str:
         return f"lines must have as many fields as the header, {fields[1]}, got one with {fields[2]}{hint}"
     if "Empty CSV file" in str(error):
         return "it must have a header line and rows, got an empty file"
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
     is_text = not (isinstance(error, UnicodeDecodeError) or "UTF8" in str(error))
     return type(error).__name__ if is_text else "its text must be UTF-8"
