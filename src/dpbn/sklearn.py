@@ -183,7 +183,9 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         states = tuple(str(i) for i in range(self.bins))
         cuts = tuple(float(cut) for cut in np.linspace(low, high, self.bins + 1)[1:-1])
         names = [f"x{i}" for i in range(features)]
-        goal = Variable(TARGET, tuple(str(i) for i in range(len(classes))))
+        labels = [str(value) for value in classes.tolist()]
+        distinct = all(labels) and len(set(labels)) == len(labels)
+        goal = Variable(TARGET, tuple(labels) if distinct else tuple(map(str, range(len(classes)))))
         schema = Schema((goal, *(Variable(name, states, cut_points=cuts) for name in names)))
         return Structure(schema, Dag(schema.names, dict.fromkeys(names, (TARGET,)))), TARGET, classes
 
