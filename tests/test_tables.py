@@ -1,6 +1,7 @@
 """Public tables: formula-safe CSV, Parquet, and refusals."""
 
 import csv
+import errno
 
 import numpy as np
 import pandas
@@ -35,6 +36,22 @@ def test_csv_is_harmless_in_a_spreadsheet_that_separates_by_other_marks(tmp_path
 def test_parquet_keeps_values(tmp_path):
     frame = pandas.DataFrame({"a": pandas.Categorical(["=x", "y"])})
     assert read_table(write_table(frame, tmp_path / "t.parquet"))["a"].tolist() == ["=x", "y"]
+
+
+def test_columns_that_pandas_set_apart_in_parquet_are_read(tmp_path):
+    pandas.DataFrame({"id": ["a", "b"], "n": [1, 2]}).set_index("id").to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").to_dict("list") == {"id": ["a", "b"], "n": [1, 2]}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_file_that_cannot_be_opened_says_why(tmp_path, monkeypatch, name):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "open")
+
+    monkeypatch.setattr("pyarrow.csv.open_csv", refuse)
+    monkeypatch.setattr("pandas.read_parquet", refuse)
+    with pytest.raises(DpbnError, match="a table must be readable: Permission denied"):
+        read_table(tmp_path / name)
 
 
 def test_other_extensions_are_refused(tmp_path):

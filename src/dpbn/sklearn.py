@@ -26,7 +26,7 @@ from dpbn.formats import load_structure
 from dpbn.graph import Dag
 from dpbn.inference import Inference
 from dpbn.learning import learn
-from dpbn.matching import PLAIN, Matching, is_number, matchings
+from dpbn.matching import PLAIN, Matching, is_number
 from dpbn.network import Structure
 from dpbn.privacy.noise import InsecureNoise
 
@@ -142,7 +142,9 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         import pandas
 
         table = pandas.DataFrame(self._table(given, X))
-        return ask.predict_proba(table, self.target_, on_impossible="prior")[:, self._order]
+        unknown = "error" if self.on_unknown == "drop" else self.on_unknown
+        found = ask.predict_proba(table, self.target_, on_impossible="prior", on_unknown=unknown)
+        return found[:, self._order]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row."""
@@ -181,7 +183,9 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         states = tuple(str(i) for i in range(self.bins))
         cuts = tuple(float(cut) for cut in np.linspace(low, high, self.bins + 1)[1:-1])
         names = [f"x{i}" for i in range(features)]
-        goal = Variable(TARGET, tuple(str(i) for i in range(len(classes))))
+        labels = [str(value) for value in classes.tolist()]
+        distinct = all(labels) and len(set(labels)) == len(labels)
+        goal = Variable(TARGET, tuple(labels) if distinct else tuple(map(str, range(len(classes)))))
         schema = Schema((goal, *(Variable(name, states, cut_points=cuts) for name in names)))
         return Structure(schema, Dag(schema.names, dict.fromkeys(names, (TARGET,)))), TARGET, classes
 
@@ -224,8 +228,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             for variable, place in zip(others, places, strict=True)
         }
         if y is None:
-            rules = {rule.variable: rule for rule in matchings(schema, self.on_unknown)}
-            return {its.name: _settled(_column(its, values), rules[its]) for its, values in cells.items()}
+            return {its.name: _column(its, values) for its, values in cells.items()}
         target = schema[self.target_]
         _tell_of_places({target: y, **cells})
         columns = {variable.source_column: _column(variable, values) for variable, values in cells.items()}
@@ -315,15 +318,6 @@ def _column(variable: Variable, values: Sequence[Any]) -> list[Any]:
             known[key] = _label(rule, value)
         result.append(known[key])
     return result
-
-
-def _settled(values: list[Any], rule: Matching) -> list[Any]:
-    """A column to predict from, its unknown values in the state that took those learned from, if one did."""
-    if rule.catch_all is None:
-        return values
-    state = rule.variable.states[rule.catch_all]
-    known = {value: value is not None and rule.meant(value) is not None for value in set(values)}
-    return [value if known[value] else state for value in values]
 
 
 def _label(rule: Matching, value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import tempfile
 from collections.abc import Mapping
@@ -17,12 +18,20 @@ if TYPE_CHECKING:
     import pandas
 
 
+def check_ending(path: str | Path) -> Path:
+    """Refuse a name that says no format, before the work that the table is."""
+    path = Path(path)
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise InputError(f"an output table must end in .csv or .parquet, got {path.name!r}")
+    return path
+
+
 def write_table(table: pandas.DataFrame | Mapping[str, Any], path: str | Path) -> Path:
     """Write CSV or Parquet by extension, whole or not at all. In CSV, text that a spreadsheet would run as
     a formula gets a leading apostrophe."""
     import pandas
 
-    path = Path(path)
+    path = check_ending(path)
     frame = pandas.DataFrame(table)
     if path.suffix.lower() == ".csv":
         safe = frame.rename(columns=_harmless)
@@ -33,12 +42,10 @@ def write_table(table: pandas.DataFrame | Mapping[str, Any], path: str | Path) -
         if ";" in text or "\t" in text:  # spreadsheets may separate by these: quotes keep a cell whole
             text = safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
         return write_atomically(path, text)
-    if path.suffix.lower() == ".parquet":
-        with tempfile.TemporaryFile() as file:
-            frame.to_parquet(file, index=False)
-            file.seek(0)
-            return write_atomically(path, file.read())
-    raise InputError(f"an output table must end in .csv or .parquet, got {path.name!r}")
+    with tempfile.TemporaryFile() as file:
+        frame.to_parquet(file, index=False)
+        file.seek(0)
+        return write_atomically(path, file.read())
 
 
 def _harmless(value: Any) -> Any:
@@ -53,7 +60,8 @@ def read_table(path: str | Path) -> pandas.DataFrame:
     path = Path(path)
     try:
         if path.suffix.lower() == ".parquet":
-            return pandas.read_parquet(path)
+            table = pandas.read_parquet(path)
+            return table.reset_index() if any(table.index.names) else table  # pandas sets some columns apart
         if path.suffix.lower() == ".csv":
             return _read_csv(path)
     except DpbnError:
@@ -89,5 +97,7 @@ def _reason(error: Exception) -> str:
         return f"lines must have as many fields as the header, {fields[1]}, got one with {fields[2]}{hint}"
     if "Empty CSV file" in str(error):
         return "it must have a header line and rows, got an empty file"
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
     is_text = not (isinstance(error, UnicodeDecodeError) or "UTF8" in str(error))
     return type(error).__name__ if is_text else "its text must be UTF-8"

@@ -9,6 +9,7 @@ import pandas
 import pytest
 
 import dpbn
+from dpbn.formats.schema_file import read_schema
 from tests.hostile import hostile_network
 
 
@@ -144,6 +145,32 @@ def test_predict_and_sample(run, asia, tmp_path):
     assert run("predict", "asia", "new.csv", "lung", "-o", "p.parquet").code == 0
     found = pandas.read_parquet(tmp_path / "p.parquet")
     np.testing.assert_allclose(found, dpbn.Inference(asia).predict_proba(rows.drop(columns="lung"), "lung"))
+
+
+def test_predictions_keep_columns_to_join_them_by(run, tmp_path, asia):
+    (tmp_path / "new.csv").write_text("ID,smoke,lung\n007,yes,no\n=x,no,\n,no,yes\n")
+    assert run("predict", "asia", "new.csv", "lung", "-o", "p.csv", "--keep", "ID", "--keep", "lung").err == ""
+    yes, no = (dpbn.Inference(asia).query(["lung"], {"smoke": state}).values for state in ("yes", "no"))
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert [line.rsplit(",", 2)[0] for line in lines] == ["ID,lung", "007,no", "'=x,", ",yes"]
+    np.testing.assert_allclose(pandas.read_csv("p.csv")[["yes", "no"]], [yes, no, no])
+    run("predict", "asia", "new.csv", "lung", "-o", "q.csv", "--keep", "id").refused("--keep", "did you mean 'ID'?")
+    (tmp_path / "new.csv").write_text("yes,smoke\n1,yes\n")
+    run("predict", "asia", "new.csv", "lung", "-o", "q.csv", "--keep", "yes").refused("a column of the predictions")
+
+
+def test_predictions_put_unknown_values_where_learning_did(run, tmp_path):
+    (tmp_path / "x.schema.toml").write_text('[variables.smoke]\nstates = ["no", "?"]\ncatch_all = "?"\n')
+    structure, *_ = read_schema((tmp_path / "x.schema.toml").read_text(), dpbn.load_structure("asia"))
+    dpbn.write_network(structure, tmp_path / "x.json")
+    (tmp_path / "rows.csv").write_text("asia,tub,smoke,lung,bronc,either,xray,dysp\n" + "no,no,,no,no,no,no,no\n" * 9)
+    line = ["learn", "rows.csv", "x.json", "-e", 1, "--insecure-seed", 1, "--on-unknown", "?", "-o", "r.json"]
+    assert run(*line).code == 0
+    (tmp_path / "new.csv").write_text("smoke\nNA\n\n?\n")
+    run("predict", "r.json", "new.csv", "lung", "-o", "p.csv").refused("got 'NA' in row 0", "on_unknown='catch_all'")
+    line = ["predict", "r.json", "new.csv", "lung", "--interval", 0.9, "--on-unknown", "catch_all", "-o", "p.csv"]
+    assert run(*line).code == 0
+    assert len(set((tmp_path / "p.csv").read_text().splitlines()[1:])) == 1
 
 
 @pytest.mark.parametrize("extension", ["bif", "xmlbif", "net", "json"])

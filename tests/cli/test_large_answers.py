@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from dpbn.cli import ask
 
 TARGETS = ["BP", "HR", "CO", "TPR", "CATECHOL", "HRBP", "HREKG", "HRSAT"]
@@ -40,6 +42,14 @@ def test_a_comparison_tells_both_answers_and_their_difference(run, release):
     assert document["privacy"].keys() == {"low", "high"} and "weak_rows" in document
     told = run("query", release, "lung", "--given", "smoke=yes", "--versus", "smoke=no").out
     assert "versus" in told and f"{document['difference'][0]:+.4f}" in told and f"{document['high'][0]:+.4f}" in told
+
+
+@pytest.mark.parametrize("arguments", [("lung", "bronc"), ("lung", "bronc", "dysp"), ("lung", "--versus", "smoke=no")])
+def test_answers_of_many_columns_fit_a_terminal(run, release, arguments):
+    told = run("query", release, *arguments).out
+    assert "90% interval" in told and max(map(len, told.splitlines())) <= 80, told
+    assert "privacy" in json.loads(run("query", release, *arguments, "--json").out)
+    assert "privacy alone" in run("query", release, "lung").out
 
 
 def test_what_versus_leaves_out_is_not_observed(run):

@@ -429,3 +429,10 @@ def test_semicolons_and_decimal_commas_are_told_as_such(run, tmp_path):
     (tmp_path / "semi.csv").write_text("smoke;age\nyes;41,5\n")
     run("predict", "asia", "semi.csv", "lung", "-o", "p.csv").refused("separated by commas")
     run("learn", "semi.csv", "asia", *LEARN).refused("separated by commas")
+
+
+@pytest.mark.parametrize("data", ["nofile.csv", ".", "notes.txt"])
+def test_a_table_that_is_not_there_is_refused_before_the_question(run, data):
+    Path("notes.txt").write_text("x")
+    found = run("learn", data, "asia", "-e", 1, "-o", "r.json")
+    assert found.code == 1 and found.err.startswith("error: ") and "go on?" not in found.err + found.out

@@ -23,6 +23,12 @@ def test_a_file_is_replaced_only_where_the_user_says_so(run, tmp_path, command, 
     assert (tmp_path / name).read_text() != "precious"
 
 
+def test_a_table_of_no_known_format_is_refused_before_the_work(run, tmp_path):
+    (tmp_path / "new.csv").write_text("smoke\nmaybe\n")
+    run("predict", "asia", "new.csv", "lung", "-o", "p.txt").refused("must end in .csv or .parquet, got 'p.txt'")
+    run("sample", "asia", "-n", 5, "-g", "smoke=maybe", "-o", "p.txt").refused("must end in .csv or .parquet")
+
+
 def test_a_release_is_replaced_by_a_release_only(run, release, tmp_path):
     before = (tmp_path / release).read_bytes()
     run("convert", "asia", release, "--overwrite").refused("must not be a release")

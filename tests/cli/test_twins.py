@@ -17,6 +17,7 @@ OF_THE_TERMINAL = {
     "yes": "the question before spending",
     "output": "the file a value is written to",
     "overwrite": "the file a value is written to",
+    "keep": "the file a value is written to",
     "help": "click's own",
 }
 

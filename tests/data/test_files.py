@@ -139,11 +139,14 @@ def test_csv_files_are_parsed_once_each(tmp_path, monkeypatch, header):
 def test_csv_that_is_not_utf8(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"x,n\n\xff\xfe,1\n")
-    with pytest.raises(DataError, match="UTF-8"):
+    with pytest.raises(DataError, match=r"UTF-8 .*: save it as CSV UTF-8"):
+        count(path)
+    path.write_bytes(b"x,n,\xc2ge,r\xe9sum\xe9\n1,2,3,4\n")
+    with pytest.raises(DataError, match=r"header line in UTF-8: save it as CSV UTF-8$"):
         count(path)
     for text in ("x,n\na,1\n", "x\na\n"):
         path.write_text(text, encoding="utf-16")
-        with pytest.raises(DataError, match="got UTF-16"):
+        with pytest.raises(DataError, match="got UTF-16: save it as CSV UTF-8"):
             count(path)
 
 

@@ -75,6 +75,16 @@ def test_a_variable_without_catch_all_still_refuses_unknown_values():
         source.counts([("x",)])
 
 
+def test_catch_all_is_proposed_where_every_refused_column_has_one():
+    structure = independent(Variable("x", ("a", "other"), catch_all="other"), Variable("y", ("a", "b")))
+    proposed = r"'drop' leaves such records out, 'catch_all' puts such values into the states declared for them$"
+    with pytest.raises(DataError, match=proposed):
+        open_source(pd.DataFrame({"x": ["?", "a"], "y": ["a", "b"]}), structure).counts([("x",)])
+    for rows in ({"x": ["?", "a"], "y": ["?", "b"]}, {"x": ["?", "a"], "y": ["a", "b"], "p": [None, "1"]}):
+        with pytest.raises(DataError, match=r"'drop' leaves such records out$"):
+            open_source(pd.DataFrame(rows), structure, unit="p" if "p" in rows else None).counts([("x",)])
+
+
 def test_missing_repeated_and_mistyped_columns():
     structure = independent(Variable("x", ("a", "b")))
     with pytest.raises(DataError, match=r"got 1 columns without \['x'\]"):

@@ -70,3 +70,10 @@ def test_a_curve_that_is_not_monotone_is_made_so():
     epsilons, curve = np.array([1.0, 2.0, 4.0]), np.array([0.4, 0.1, 0.2])
     assert equivalent_epsilon(epsilons, curve, 0.1) == pytest.approx(2.0, rel=1e-6)
     assert equivalent_epsilon(epsilons, curve, 0.2) == pytest.approx(math.sqrt(2.0), rel=1e-6)
+
+
+def test_a_single_run_has_no_interval_to_print():
+    alone = savings([*CURVE, *_rows("optimized", 1.0, 0.1, runs=1)], ["row"])
+    assert str(next(s for s in alone if s.method == "optimized")) == "3.30"
+    apart = [{**row, "run": 100} for row in _rows("optimized", 1.0, 0.1, runs=1)]
+    assert str(next(s for s in savings([*CURVE, *apart], ["row"]) if s.method == "optimized")) == "–"

@@ -58,7 +58,8 @@ def test_any_label_reads_back(name, states, column):
     variable = Variable(name, tuple(states), column=column, catch_all=states[-1])
     structure = Structure(Schema((variable,)), Dag((name,), {}))
     plain = Structure(Schema((Variable(name, ("x", "y")),)), Dag((name,), {}))
-    assert read_schema(write_schema(structure, column, 2), plain) == (structure, column, 2)
+    unit = f"{column} of"
+    assert read_schema(write_schema(structure, unit, 2), plain) == (structure, unit, 2)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,8 @@ def test_any_label_reads_back(name, states, column):
         ("max_contributions = 2", "must be 1 without a unit"),
         ('unit = "p"\nmax_contributions = 0', "whole number >= 1, got 0"),
         ('unit = "p"\nmax_contributions = true', "whole number >= 1, got True"),
+        ('unit = "age"', "whose row it is, got 'age', which holds a variable"),
+        ('unit = "y"\n[variables.age]\ncolumn = "y"', "whose row it is, got 'y', which holds a variable"),
         ("variables = 3", "must be tables"),
         ("variables.age = 3", "must be a table"),
         ("variables.weight.column = 'w'", "got 'weight'"),
@@ -102,5 +105,7 @@ def test_a_mistake_is_a_typed_error(text, message):
 
 
 def test_writing_checks_its_arguments():
+    with pytest.raises(FormatError, match="whose row it is, got 'age', which holds a variable"):
+        write_schema(STRUCTURE, "age")
     with pytest.raises(FormatError, match="must be 1 without a unit"):
         write_schema(STRUCTURE, None, 2)

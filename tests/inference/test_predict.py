@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpbn
-from dpbn.errors import ImpossibleEvidenceError, QueryError
+from dpbn.errors import ImpossibleEvidenceError, InputError, QueryError
 from dpbn.inference import predict
 from tests.inference.oracles import networks
 
@@ -136,3 +136,27 @@ def test_a_table_without_any_node_of_the_network_is_refused():
 def test_a_column_that_is_no_list_is_refused(values):
     with pytest.raises(QueryError, match="column 'smoke' must be a list of values"):
         dpbn.Inference(dpbn.load_network("asia")).predict_proba({"smoke": values}, "lung")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [dict, pandas.DataFrame, polars.DataFrame, pyarrow.table, lambda rows: pandas.DataFrame(rows, dtype="category")],
+    ids=["mapping", "pandas", "polars", "pyarrow", "categories"],
+)
+def test_unknown_values_can_go_where_learning_put_them(kind):
+    age = dpbn.Variable("age", ("young", "old", "?"), cut_points=(50,), catch_all="?")
+    schema = dpbn.Schema((age, dpbn.Variable("ill", ("no", "yes"))))
+    structure = dpbn.Structure(schema, dpbn.Dag(("age", "ill"), {"ill": ("age",)}))
+    ask = dpbn.Inference(
+        dpbn.BayesianNetwork(structure, {"age": [0.5, 0.3, 0.2], "ill": [[0.9, 0.1], [0.2, 0.8], [1, 0]]})
+    )
+    table = kind({"age": ["20", "71", "NA", None]})
+    for policy in ("catch_all", "?"):
+        found = ask.predict_proba(table, "ill", on_unknown=policy)
+        np.testing.assert_allclose(found, [[0.9, 0.1], [0.2, 0.8], [1, 0], [1, 0]])
+    with pytest.raises(QueryError, match="got 'NA' in row 2, counted from 0; on_unknown='catch_all' takes it and what"):
+        ask.predict_proba(table, "ill")
+    with pytest.raises(QueryError, match="catch-all state, got 'drop': no row is left out"):
+        ask.predict_proba(table, "ill", on_unknown="drop")
+    with pytest.raises(InputError, match=r"declared catch-all state .*got 'other'"):
+        ask.predict_proba(table, "ill", on_unknown="other")

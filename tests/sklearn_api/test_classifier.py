@@ -120,6 +120,16 @@ def test_naive_bayes_needs_public_classes():
     assert model.score(X, y) > 0.75
 
 
+def test_naive_bayes_releases_the_names_of_its_classes():
+    X, y = np.zeros((4, 1)), np.array(["well", "ill", "ill", "well"])
+    model = DPBayesianNetworkClassifier(classes=["well", "ill"]).fit(X, y)
+    assert model.release_.network.states("target") == ("ill", "well") == tuple(model.classes_)
+    with pytest.raises(DataError, match=r"one of \['dead', 'well'\]"):
+        DPBayesianNetworkClassifier(classes=["well", "dead"]).fit(X, y)
+    nameless = DPBayesianNetworkClassifier(classes=["", "ill"]).fit(X, np.array(["", "ill", "ill", ""]))
+    assert nameless.release_.network.states("target") == ("0", "1")
+
+
 def test_charges_a_ledger_at_every_fit(child, tmp_path):
     _, X, y = child
     book = dpbn.Ledger(tmp_path / "b.db")

@@ -6,6 +6,7 @@ imported when it is called, so that `dpbn --help` starts at once.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
@@ -142,6 +143,7 @@ def script() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
+    atexit._run_exitfuncs()  # such as those that give back what worker processes shared
     os._exit(code)
 
 

@@ -22,6 +22,10 @@ from dpbn.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import pandas
+
     from dpbn.domain import Schema
 
 MOST_ROWS = 200  # of a printed answer
@@ -83,6 +87,9 @@ def query(
         return
     first, sign = (found.first, "+") if versus else (found, "")
     told = {"given": first, "versus": found.second, "difference": found} if versus else {"probability": found}
+    if versus or len(targets) > 1:  # no wider than a terminal; --json has all parts
+        bars = {part: ends for part, ends in bars.items() if part == "total"}
+    headings = {"total": f"{100 * interval:.10g}% interval", "privacy": "privacy alone", "sampling": "sampling alone"}
     cells, left = first.most_probable(MOST_ROWS)
     rows = []
     for cell in cells if left else sorted(cells):
@@ -90,10 +97,7 @@ def query(
         values = [f"{its.values[cell]:{sign if its is found else ''}.4f}" for its in told.values()]
         ends = [f"{low[cell]:{sign}.4f} {dash()} {high[cell]:{sign}.4f}" for low, high in bars.values()]
         rows.append((*labels, *values, *ends))
-    columns = [*found.variables, *told]
-    if bars:
-        columns += [f"{100 * interval:.10g}% interval", "privacy alone", "sampling alone"]
-    print_table(columns, rows)
+    print_table([*found.variables, *told, *(headings[part] for part in bars)], rows)
     if left:
         click.echo(f"and {left:,} combinations less probable; --json gives all")
     _warn_of_weak_rows(found.weak_rows)
@@ -186,7 +190,15 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
     show_default=True,
     help="Rows that contradict the network: refuse, or give them the prior.",
 )
+@click.option(
+    "--on-unknown",
+    default="error",
+    show_default=True,
+    help="error (missing values are summed out), or a declared catch-all state for both missing and undeclared "
+    "values (catch_all: each variable's own).",
+)
 @click.option("--interval", type=float, help="Also write low and high ends at this level (releases only).")
+@click.option("--keep", multiple=True, metavar="COLUMN", help="Write this column of TABLE too; repeat for more.")
 @option.overwrite
 @option.json
 def predict(
@@ -194,38 +206,55 @@ def predict(
     table: str,
     target: str,
     output: str,
-    on_impossible: str,
     interval: float | None,
+    keep: tuple[str, ...],
     overwrite: bool,
     as_json: bool,
+    **policies: str,
 ) -> None:
     """Probabilities of TARGET for every row of TABLE (CSV or Parquet; missing values allowed).
 
     \b
     dpbn predict alarm.release.json new-patients.csv HR -o heart-rates.csv
-    dpbn predict alarm.release.json new-patients.csv HR --interval 0.9 -o heart-rates.parquet
+    dpbn predict alarm.release.json new-patients.csv HR --keep ID --interval 0.9 -o hr.parquet
     """
     from dpbn.inference import Inference
-    from dpbn.tables import read_table, write_table
+    from dpbn.tables import check_ending, read_table, write_table
 
     _check_level(interval)
     check_output(output, model, table, overwrite=overwrite)
+    check_ending(output)
     opened = open_model(model, (table, target))
     with working("predicting"):
         ask, rows = Inference(opened), read_table(table)
-        _check_columns([str(name) for name in rows.columns], target, network_of(opened).structure.schema)
-        values = ask.predict_proba(rows, target, on_impossible=on_impossible)
         states = network_of(opened).states(target)
-        columns = {state: values[:, i] for i, state in enumerate(states)}
+        ends = [] if interval is None else [f"{state} {end}" for state in states for end in ("low", "high")]
+        kept = _kept(rows, keep, [*states, *ends])
+        _check_columns([str(name) for name in rows.columns], target, network_of(opened).structure.schema, kept)
+        values = ask.predict_proba(rows, target, **policies)
+        columns = kept | {state: values[:, i] for i, state in enumerate(states)}
         if interval is not None:
-            low, high = ask.predict_intervals(rows, target, on_impossible=on_impossible).interval(interval)
-            for i, state in enumerate(states):
-                columns |= {f"{state} low": low[:, i], f"{state} high": high[:, i]}
+            bars = ask.predict_intervals(rows, target, **policies).interval(interval)
+            columns |= {name: bars[i % 2][:, i // 2] for i, name in enumerate(ends)}
         write_table(columns, output)
     tell_written(output, as_json, len(values))
 
 
-def _check_columns(columns: list[str], target: str, schema: Schema) -> None:
+def _kept(rows: pandas.DataFrame, keep: tuple[str, ...], made: list[str]) -> dict[str, Any]:
+    """Columns of the table that are written as they are, so that predictions can be told apart and joined."""
+    from dpbn.errors import InputError, did_you_mean
+    from dpbn.matching import headers_by_name
+
+    headers = headers_by_name([str(name) for name in rows.columns])
+    for name in keep:
+        if name not in headers:
+            raise InputError(f"--keep must name a column of the table, got {name!r}{did_you_mean(name, headers)}")
+        if name in made:
+            raise InputError(f"--keep must not name a column of the predictions, got {name!r}: rename it first")
+    return {name: rows[headers[name]] for name in keep}
+
+
+def _check_columns(columns: list[str], target: str, schema: Schema, kept: Collection[str]) -> None:
     """Refuse a table that says nothing about the network; mention columns that will be ignored."""
     from dpbn.errors import InputError, did_you_mean
     from dpbn.matching import unguarded
@@ -235,5 +264,5 @@ def _check_columns(columns: list[str], target: str, schema: Schema) -> None:
     if not {known[name] for name in columns if name in known} - {target}:
         hint = " (columns must be separated by commas)" if len(columns) == 1 else ""
         raise InputError(f"the table must have a column named like a node of the network, got {columns[:8]}{hint}")
-    if stray := [f"{name!r}{did_you_mean(name, known)}" for name in columns if name not in known]:
+    if stray := [f"{name!r}{did_you_mean(name, known)}" for name in columns if name not in {*known, *kept}]:
         click.echo(f"warning: columns are ignored: {', '.join(stray)}", err=True)

@@ -52,9 +52,10 @@ def sample(
     dpbn sample alarm.release.json --rows 1000 --given BP=LOW -o rows.parquet
     """
     from dpbn.inference import Inference
-    from dpbn.tables import write_table
+    from dpbn.tables import check_ending, write_table
 
     check_output(output, model, overwrite=overwrite)
+    check_ending(output)
     network = network_of(open_model(model))
     evidence = parse_given(given, soft, network)
     with working("drawing"):

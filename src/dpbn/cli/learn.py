@@ -212,9 +212,9 @@ def _open_ledger(path: str | None, dataset: str | None) -> Ledger | None:
 def _warn_if_empty(data: str, public: Structure, unit: str | None, on_unknown: str) -> None:
     """A word to the custodian before anything is spent; no refusal, which would tell others of the table."""
     from dpbn.data import has_records
-    from dpbn.errors import DpbnError
+    from dpbn.errors import DataError
 
-    with suppress(DpbnError):  # a table that cannot be read is refused where it is read
+    with suppress(DataError):  # rows that do not fit are refused where all of them are read
         if not has_records(data, public, unit, on_unknown):
             click.echo(
                 "warning: the table has no records that count: its release is noise, and costs as much as any", err=True

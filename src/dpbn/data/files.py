@@ -321,7 +321,7 @@ def _refused(file: str, error: Exception, requirement: str) -> DataError:
     """What is wrong with a CSV file, without pyarrow's message: it quotes the line."""
     with open(file, "rb") as opened:
         if opened.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16")
+            return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16: save it as CSV UTF-8")
     if isinstance(error, OSError) and file.lower().endswith(".gz"):
         return DataError(f"{_shown(file)} must be whole gzip data, got a damaged file or another format")
     if "Empty CSV file" in str(error):
@@ -332,4 +332,4 @@ def _refused(file: str, error: Exception, requirement: str) -> DataError:
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
     if "straddling" in str(error):  # two blocks, or is the rest of a large file
         return DataError(f"{_shown(file)} must close every quote and have shorter lines, got one without an end")
-    return DataError(f"{_shown(file)} {requirement}")
+    return DataError(f"{_shown(file)} {requirement}: save it as CSV UTF-8")

@@ -93,11 +93,14 @@ class Reading:
         declared = (
             "" if first is None else f"; {first.column!r} is declared to be {first.variable.declared}, spelt like this"
         )
-        advice = f"no record fits in {never!r}: is it the right column, of the right type?"
+        drop = "on_unknown='drop' leaves such records out"
+        catching = all(its.variable.catch_all is not None for its in self.matchings if its.column in found)
+        if catching and self.unit not in found:
+            drop += ", 'catch_all' puts such values into the states declared for them"
+        advice = f"no record fits in {never!r}: is it the right column, of the right type?" if never else drop
         raise DataError(
             f"columns must hold values of the declared domains only (on_unknown={self.on_unknown!r}), "
-            f"got missing or undeclared values in {told}{more}, of {rows} records{declared}; "
-            + (advice if never else "on_unknown='drop' leaves such records out")
+            f"got missing or undeclared values in {told}{more}, of {rows} records{declared}; {advice}"
         )
 
 

@@ -7,6 +7,7 @@ are drawn together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -37,9 +38,10 @@ class Saving:
     bound: str = ""
 
     def __str__(self) -> str:
-        return f"{self.bound}{_short(self.factor)}" + (
-            "" if self.bound else f" ({_short(self.low)}–{_short(self.high)})"
-        )
+        if math.isnan(self.factor):
+            return "–"
+        known = not (self.bound or math.isnan(self.low))  # one run has no interval
+        return f"{self.bound}{_short(self.factor)}" + (f" ({_short(self.low)}–{_short(self.high)})" if known else "")
 
 
 def _short(value: float) -> str:

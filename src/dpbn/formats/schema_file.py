@@ -33,6 +33,7 @@ _TO_ESCAPE = re.compile(r'[\\"\x00-\x1f\x7f]')
 def write_schema(structure: Structure, unit: str | None = None, max_contributions: int = 1) -> str:
     """A schema file that declares every variable of `structure` as it is, ready to be edited."""
     _check_contributions(unit, max_contributions)
+    _check_unit(unit, structure.schema)
     lines = ["# The public schema: how columns of the private table become variables. Write it by hand, not from data."]
     if unit is None:
         lines += ['# unit = "person_id"        # the column that tells whose row it is', "# max_contributions = 1"]
@@ -70,7 +71,9 @@ def read_schema(text: str, structure: Structure) -> tuple[Structure, str | None,
                 f"[variables] must name variables of the structure, got {name!r}{did_you_mean(name, variables)}"
             )
         variables[name] = _declared(variables[name], table)
-    return Structure(Schema(tuple(variables.values())), structure.dag), unit, max_contributions
+    schema = Schema(tuple(variables.values()))
+    _check_unit(unit, schema)
+    return Structure(schema, structure.dag), unit, max_contributions
 
 
 def _declared(variable: Variable, table: Any) -> Variable:
@@ -106,6 +109,11 @@ def _check_contributions(unit: str | None, max_contributions: Any) -> None:
         raise FormatError(f"max_contributions must be a whole number >= 1, got {max_contributions!r}")
     if unit is None and max_contributions != 1:
         raise FormatError(f"max_contributions must be 1 without a unit, got {max_contributions}")
+
+
+def _check_unit(unit: str | None, schema: Schema) -> None:
+    if unit in [variable.source_column for variable in schema]:
+        raise FormatError(f"unit must be a column that tells whose row it is, got {unit!r}, which holds a variable")
 
 
 def _check_keys(table: dict[str, Any], known: frozenset[str], subject: str) -> None:

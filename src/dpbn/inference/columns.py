@@ -1,4 +1,4 @@
-"""Columns of a table to predict from, as state codes; -1 where a value is missing."""
+"""Columns of a table to predict from, as state codes; -1 where a value is missing and no catch-all state takes it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def columns_of(table: Any) -> tuple[dict[str, Any], int]:
     return {str(name): table[name] for name in names}, int(rows)
 
 
-def column_codes(values: Any, variable: Variable) -> NDArray[np.int64]:
+def column_codes(values: Any, rule: Matching) -> NDArray[np.int64]:
     """Codes of one column: each distinct value is matched once, by the public rule of its variable."""
     import pyarrow
 
     categories = getattr(getattr(values, "cat", None), "categories", None)
     if categories is not None:  # a pandas categorical already holds codes
-        return _mapped(np.asarray(values.cat.codes, dtype=np.int64), list(categories), variable)
+        return _mapped(np.asarray(values.cat.codes, dtype=np.int64), list(categories), rule)
     if isinstance(values, np.ndarray) and values.dtype.kind == "U":
         values = values.astype(object)
     if hasattr(values, "to_arrow"):  # polars
@@ -60,7 +60,7 @@ def column_codes(values: Any, variable: Variable) -> NDArray[np.int64]:
     if not pyarrow.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     codes = np.asarray(array.indices.fill_null(MISSING).to_numpy(zero_copy_only=False), dtype=np.int64)
-    return _mapped(codes, array.dictionary.to_pylist(), variable)
+    return _mapped(codes, array.dictionary.to_pylist(), rule)
 
 
 def _to_arrow(values: Any) -> Any:
@@ -73,16 +73,24 @@ def _absent(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def _mapped(codes: NDArray[np.int64], distinct: list[Any], variable: Variable) -> NDArray[np.int64]:
-    lookup = np.full(len(distinct) + 1, MISSING, dtype=np.int64)  # the last entry answers code -1
+def _mapped(codes: NDArray[np.int64], distinct: list[Any], rule: Matching) -> NDArray[np.int64]:
+    unknown = MISSING if rule.catch_all is None else rule.catch_all
+    lookup = np.full(len(distinct) + 1, unknown, dtype=np.int64)  # the last entry answers code -1
     used = np.bincount(codes + 1, minlength=len(distinct) + 1)[1:] > 0
-    rule = Matching(variable, None)
     for index, value in enumerate(distinct):
         if used[index] and not _absent(value):  # categories may declare labels that no row holds
             code = rule.meant(value)
-            if code is None:
-                row, hint = int(np.argmax(codes == index)), did_you_mean(value, variable.states)
-                wanted = f"values of {variable.name!r} must be {variable.declared}"
-                raise QueryError(f"{wanted}, got {value!r} in row {row}, counted from 0{hint}")
-            lookup[index] = code
+            if code is not None:
+                lookup[index] = code
+            elif rule.catch_all is None:
+                raise _undeclared(value, int(np.argmax(codes == index)), rule.variable)
     return lookup[codes]
+
+
+def _undeclared(value: Any, row: int, variable: Variable) -> QueryError:
+    hint = did_you_mean(value, variable.states)
+    if variable.catch_all is not None:
+        hint += f"; on_unknown='catch_all' takes it and what is missing for {variable.catch_all!r}"
+    return QueryError(
+        f"values of {variable.name!r} must be {variable.declared}, got {value!r} in row {row}, counted from 0{hint}"
+    )

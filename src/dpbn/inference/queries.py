@@ -23,7 +23,7 @@ from dpbn.inference.model import listed, model_of
 from dpbn.inference.plan import CELL_LIMIT, Plan
 from dpbn.inference.predict import Predictor, impossible_rows
 from dpbn.inference.sampling import Sampler
-from dpbn.matching import headers_by_name
+from dpbn.matching import headers_by_name, matchings
 from dpbn.sampling import labelled
 
 if TYPE_CHECKING:
@@ -232,24 +232,32 @@ class Inference:
             raise impossible(self._model, findings)
         return {self._words.nodes[v]: self._words.states[v][codes[v]] for v in targets}, math.exp(min(log - total, 0.0))
 
-    def predict_proba(self, table: Any, target: str, *, on_impossible: str = "error") -> NDArray[np.float64]:
+    def predict_proba(
+        self, table: Any, target: str, *, on_impossible: str = "error", on_unknown: str = "error"
+    ) -> NDArray[np.float64]:
         """P(target | the other columns) for every row: rows × states of `target`.
 
         `table` is a DataFrame, a pyarrow Table or a mapping of columns; columns are found by node name or by the
-        schema's column name, others are ignored (but not all of them). A missing value is an unobserved node. Rows
-        whose relevant columns contradict the network raise, or get the prior with on_impossible="prior".
+        schema's column name, others are ignored (but not all of them). A missing value is an unobserved node, an
+        undeclared one raises; `on_unknown` names the declared catch-all state that takes both ("catch_all": each
+        variable's own). Rows whose relevant columns contradict the network raise, or get the prior with
+        on_impossible="prior".
         """
-        return self._predicted(table, target, on_impossible)[0]
+        return self._predicted(table, target, on_impossible, on_unknown)[0]
 
-    def predict_intervals(self, table: Any, target: str, *, on_impossible: str = "error") -> Bars:
+    def predict_intervals(
+        self, table: Any, target: str, *, on_impossible: str = "error", on_unknown: str = "error"
+    ) -> Bars:
         """Error bars of `predict_proba`: `.values`, `.interval(0.9)`, and deviations by part (privacy, sampling)."""
-        return self.error_bars.predictions(*self._predicted(table, target, on_impossible))
+        return self.error_bars.predictions(*self._predicted(table, target, on_impossible, on_unknown))
 
-    def _predicted(self, table: Any, target: str, on_impossible: str) -> tuple[Array, dict[int, Any], int]:
+    def _predicted(
+        self, table: Any, target: str, on_impossible: str, on_unknown: str
+    ) -> tuple[Array, dict[int, Any], int]:
         """Predictions, what they rest on, the target's place; an impossible row gets the prior by telling nothing."""
         if on_impossible not in ("error", "prior"):
             raise QueryError(f"on_impossible must be 'error' or 'prior', got {on_impossible!r}")
-        goal, columns, rows = self._evidence_columns(table, target)
+        goal, columns, rows = self._evidence_columns(table, target, on_unknown)
         values, possible = self._predictor.predict(columns, rows, goal)
         if not possible.all():
             if on_impossible == "error":
@@ -258,15 +266,17 @@ class Inference:
             columns = {node: np.where(possible, codes, MISSING) for node, codes in columns.items()}
         return values, columns, goal
 
-    def _evidence_columns(self, table: Any, target: str) -> tuple[int, dict[int, Any], int]:
+    def _evidence_columns(self, table: Any, target: str, on_unknown: str) -> tuple[int, dict[int, Any], int]:
+        if on_unknown == "drop":
+            raise QueryError("on_unknown must be 'error' or a declared catch-all state, got 'drop': no row is left out")
         goal = self._words.position(target)
         given, rows = columns_of(table)
         headers = headers_by_name(given)
         columns = {}
-        for variable, declared in enumerate(self._model.structure.schema):
-            name = declared.name if declared.name in headers else declared.source_column
+        for variable, rule in enumerate(matchings(self._model.structure.schema, on_unknown)):
+            name = rule.variable.name if rule.variable.name in headers else rule.column
             if variable != goal and name in headers:
-                columns[variable] = column_codes(given[headers[name]], declared)
+                columns[variable] = column_codes(given[headers[name]], rule)
         aim = self._model.structure.schema[target]
         of_the_aim = {headers.get(aim.name), headers.get(aim.source_column)}
         strange = [name for name in given if name not in of_the_aim]
