@@ -199,7 +199,13 @@ def test_the_comparison_of_an_earlier_question_does_not_stay(visit: Visit, alarm
     _compared(page)
     held: list[Any] = []
     page.route("**/api/compare", lambda route: held.append(route) if not held else route.continue_())
-    _settled(page, lambda: _state(page, "BP NORMAL").click())
+    posteriors: list[Any] = []
+    page.route("**/api/posteriors", lambda route: posteriors.append(route))
+    _state(page, "BP NORMAL").click()
+    page.get_by_text("BP = NORMAL", exact=True).wait_for()
+    assert set(page.locator(".contrast .shift").all_text_contents()) == {"–"}  # before the answer has come
+    page.unroute("**/api/posteriors")
+    _settled(page, lambda: posteriors[0].continue_())
     assert set(page.locator(".contrast .shift").all_text_contents()) == {"–"}
     page.get_by_text("Being compared").wait_for()
     assert held
