@@ -122,22 +122,25 @@ def test_wrong_comparisons_become_problems(client: TestClient, question: Any, ki
 
 def test_comparisons_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the cells of the answer, and by those met on the way to it, before anything is drawn."""
-    nodes = tuple(f"v{i}" for i in range(18))
+    nodes = tuple(f"v{i}" for i in range(20))
     schema = dpbn.Schema([dpbn.Variable(node, ("a", "b")) for node in nodes])
     structure = dpbn.Structure(schema, dpbn.Dag(nodes, {}))
     network = dpbn.BayesianNetwork(structure, {node: [0.5, 0.5] for node in nodes})
     release = dpbn.learn(network.sample(100, seed=0), structure, 1.0, method="uniform")
     monkeypatch.setattr("dpbn.uncertainty.error_bars.ErrorBars", None)
     with TestClient(create_app(release), raise_server_exceptions=False) as client:
-        for count, told in ((14, "at most 10,000 cells, got 16,384"), (18, "at most 200,000 cells, got 262,144")):
+        for count, told in (
+            (14, "at most 10,000 cells, got 16,384"),
+            (20, "way to a comparison must have at most 500,000 cells"),
+        ):
             refused = client.post("/api/compare", json={"targets": list(nodes[:count])})
             assert (refused.status_code, refused.json()["type"]) == (422, "urn:dpbn:problem:too-large")
             assert told in refused.json()["detail"]
 
 
-def test_one_node_is_compared_however_large_its_factors(monkeypatch: pytest.MonkeyPatch, asia: dpbn.Release) -> None:
+def test_one_node_is_compared_whatever_it_takes(monkeypatch: pytest.MonkeyPatch, asia: dpbn.Release) -> None:
     """Its error bars are shown, so is its difference."""
-    monkeypatch.setattr(service, "COMPARED_FACTOR", 1)
+    monkeypatch.setattr(service, "COMPARED_WORK", 1)
     with TestClient(create_app(replace(asia))) as client:
         _compare(client, ["lung"], SMOKER, {})
         assert client.post("/api/compare", json={"targets": ["lung", "tub"]}).status_code == 422

@@ -23,7 +23,7 @@ from dpbn.web.view import probabilities, release_view
 
 ANSWER_CELLS = 100_000  # of a joint table, some 2 MB of JSON: every connection may be waiting for one
 COMPARED_CELLS = 10_000  # nine numbers each in the answer, and five hundred while its interval is computed
-COMPARED_FACTOR = 200_000  # cells met on the way to one of the hundreds of joint tables behind such an interval
+COMPARED_WORK = 500_000  # cells on the way to one of the hundreds of joint tables behind such an interval: seconds
 
 
 class Service:
@@ -106,9 +106,8 @@ def _compare(engine: Inference, question: Question) -> dict[str, Any]:
     """Both answers and their difference, evidence minus other, with its own interval where the release has one."""
     targets, other = list(question.targets), {} if question.other is None else question.other.findings
     if len(targets) > 1:  # what one node takes is no more than the error bars of every node
-        _check_cells(
-            "a factor", max(engine.plan(targets, side).largest for side in (question.findings, other)), COMPARED_FACTOR
-        )
+        cells = max(engine.plan(targets, side).cells for side in (question.findings, other))
+        _check_cells("the tables on the way to a comparison", cells, COMPARED_WORK)
     try:
         found = engine.compare(targets, question.findings, other)
     except ImpossibleEvidenceError:
