@@ -178,6 +178,8 @@ def test_impossible_evidence_on_either_side_is_said(visit: Visit, asia: Release)
         assert "The evidence now cannot happen" in page.locator("#comparison-state").text_content()
         assert set(page.locator(".contrast .shift").all_text_contents()) == {"–"}
         assert page.locator("#pin").is_disabled()
+        page.locator("#unpin").click()
+        assert page.evaluate("document.activeElement.getAttribute('aria-labelledby')") == "evidence-heading"
         page.close()
 
 

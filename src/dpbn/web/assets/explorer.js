@@ -126,7 +126,8 @@ function unpin() {
   compare();
   draw();
   remember();
-  byId("pin").focus({ preventScroll: true });
+  const next = byId("pin").disabled ? byId("pin").closest("section") : byId("pin"); // the button pressed is gone
+  next.focus({ preventScroll: true });
   tell("Baseline cleared.");
 }
 
