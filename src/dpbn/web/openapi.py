@@ -36,20 +36,36 @@ _OF_EVIDENCE = {
     "description": "P(evidence); with soft evidence its mean, null beyond every float",
 }
 _POINT = _list(_NUMBER, minItems=2, maxItems=2)
+_FINDINGS = {
+    "evidence": _mapping(
+        {"type": ["string", "number"]},
+        description="observed state of each observed node; a number where the node has ranges",
+        examples=[{"BP": "LOW"}],
+    ),
+    "soft": _mapping(
+        _list({"type": "number", "minimum": 0}),
+        description="soft evidence: one likelihood per state; only their ratios matter",
+        examples=[{"HR": [0.2, 1, 1]}],
+    ),
+}
+_WEAK_ROW = _object(
+    node=_TEXT,
+    parents=_mapping(_TEXT),
+    weight={**_PROBABILITY, "description": "of these parents' states, given the evidence"},
+)
+_TABLE = {"type": "array", "description": "one axis per variable, in this order"}
+_SIDE = _object(values=_TABLE, evidence={"type": "object", "description": "evidence and likelihoods of this side"})
+_ENDS = {"type": "array", "description": "[low, high] for every difference; axes as in `difference`"}
 
 SCHEMAS: dict[str, Any] = {
     "Question": _object(
-        evidence=_mapping(
-            {"type": ["string", "number"]},
-            description="observed state of each observed node; a number where the node has ranges",
-            examples=[{"BP": "LOW"}],
-        ),
-        soft=_mapping(
-            _list({"type": "number", "minimum": 0}),
-            description="soft evidence: one likelihood per state; only their ratios matter",
-            examples=[{"HR": [0.2, 1, 1]}],
-        ),
-        targets=_list(_TEXT, description="nodes asked for (map, query)"),
+        **_FINDINGS,
+        targets=_list(_TEXT, description="nodes asked for (map, query, compare)"),
+        other={
+            **_object(**_FINDINGS),
+            "required": [],
+            "description": "evidence to compare with (compare); left out: none",
+        },
         level={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.9},
         assignment=_mapping(_TEXT, description="an answer of mpe or map (stability)"),
     )
@@ -69,7 +85,24 @@ SCHEMAS: dict[str, Any] = {
     "Table": _object(
         variables=_list(_TEXT),
         states=_list(_list(_TEXT)),
-        values={"type": "array", "description": "one axis per variable, in this order"},
+        values=_TABLE,
+    ),
+    "Comparison": _object(
+        variables=_list(_TEXT),
+        states=_list(_list(_TEXT)),
+        first={**_SIDE, "description": "P(targets | evidence)"},
+        second={**_SIDE, "description": "P(targets | other)"},
+        difference={"type": "array", "description": "first minus second; one axis per variable"},
+        level=_PROBABILITY,
+        intervals={
+            **_object(**dict.fromkeys(("total", "privacy", "sampling"), _ENDS)),
+            "type": ["object", "null"],
+            "description": "of the differences: not those of the answers, whose errors are partly the same; "
+            "null for a release made without noise",
+        },
+        weak_rows=_list(
+            _WEAK_ROW, description="rows below the noise floor that either answer leans on, heaviest first"
+        ),
     ),
     "Intervals": _object(
         level=_PROBABILITY,
@@ -77,11 +110,7 @@ SCHEMAS: dict[str, Any] = {
     ),
     "WeakRows": _object(
         rows=_list(
-            _object(
-                node=_TEXT,
-                parents=_mapping(_TEXT),
-                weight={**_PROBABILITY, "description": "of these parents' states, given the evidence"},
-            ),
+            _WEAK_ROW,
             description="rows below the noise floor that at least one posterior leans on",
         ),
         behind=_mapping(
@@ -132,6 +161,7 @@ KINDS = {
     "posteriors": ("P(node | evidence) of every node, and P(evidence)", "Posteriors"),
     "probability": ("P(evidence), zero if impossible", "Probability"),
     "query": ("P(targets | evidence) as one table", "Table"),
+    "compare": ("P(targets | evidence) minus P(targets | other), with an interval of its own", "Comparison"),
     "mpe": ("The most probable states of all unobserved nodes together", "Assignment"),
     "map": ("The most probable states of the targets together", "Assignment"),
     "intervals": ("An interval for every posterior, privacy noise and sampling error apart", "Intervals"),

@@ -10,7 +10,8 @@ from typing import Any
 
 from dpbn.errors import FormatError, QueryError
 
-_KEYS = {"assignment", "evidence", "level", "soft", "targets"}
+_KEYS = {"assignment", "evidence", "level", "other", "soft", "targets"}
+_SIDE = {"evidence", "soft"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Question:
     targets: tuple[str, ...] = ()
     level: float = 0.9
     assignment: tuple[tuple[str, str], ...] = ()
+    other: Question | None = None  # what to compare with: evidence and soft evidence
 
     @property
     def findings(self) -> dict[str, Any]:
@@ -37,21 +39,37 @@ def read_question(body: bytes) -> Question:
         raise FormatError(f"the body must be JSON, got {type(error).__name__}") from None
     if not isinstance(document, dict):
         raise QueryError(f"a question must be a JSON object, got {type(document).__name__}")
-    unknown = sorted(set(document) - _KEYS)
+    _known("a question", document, _KEYS)
+    return Question(
+        *_findings(document),
+        _targets(document.get("targets", [])),
+        _level(document.get("level", 0.9)),
+        _labels("assignment", document.get("assignment", {})),
+        _other(document.get("other", {})),
+    )
+
+
+def _known(subject: str, document: Mapping[str, Any], keys: set[str]) -> None:
+    unknown = sorted(set(document) - keys)
     if unknown:
-        raise QueryError(f"a question must only have the fields {sorted(_KEYS)}, got {unknown}")
+        raise QueryError(f"{subject} must only have the fields {sorted(keys)}, got {unknown}")
+
+
+def _other(value: Any) -> Question:
+    if not isinstance(value, Mapping):
+        raise QueryError(f"other must be an object with evidence and soft, got {type(value).__name__}")
+    _known("other", value, _SIDE)
+    return Question(*_findings(value))
+
+
+def _findings(document: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Evidence and soft evidence."""
     evidence = _labels("evidence", document.get("evidence", {}), numbers=True)
     soft = _soft(document.get("soft", {}))
     both = sorted(dict(evidence).keys() & dict(soft).keys())
     if both:
         raise QueryError(f"a node must have hard or soft evidence, got both for {both}")
-    return Question(
-        evidence,
-        soft,
-        _targets(document.get("targets", [])),
-        _level(document.get("level", 0.9)),
-        _labels("assignment", document.get("assignment", {})),
-    )
+    return evidence, soft
 
 
 def _labels(subject: str, value: Any, numbers: bool = False) -> tuple[tuple[str, Any], ...]:

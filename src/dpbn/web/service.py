@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbn.errors import TooLargeError
+from dpbn.errors import ImpossibleEvidenceError, TooLargeError
 from dpbn.inference import Inference
 from dpbn.inference.queries import LARGEST_LOG
 from dpbn.release import Release
@@ -22,6 +22,8 @@ from dpbn.web.question import Question
 from dpbn.web.view import probabilities, release_view
 
 ANSWER_CELLS = 100_000  # of a joint table, some 2 MB of JSON: every connection may be waiting for one
+COMPARED_CELLS = 10_000  # nine numbers each in the answer, and five hundred while its interval is computed
+COMPARED_WORK = 500_000  # cells on the way to one of the hundreds of joint tables behind such an interval: seconds
 
 
 class Service:
@@ -87,13 +89,35 @@ def _probability(engine: Inference, question: Question) -> dict[str, Any]:
 
 def _query(engine: Inference, question: Question) -> dict[str, Any]:
     found = engine.query(list(question.targets), question.findings)
-    if (cells := found.values.size) > ANSWER_CELLS:
-        raise TooLargeError(f"an answer must have at most {ANSWER_CELLS:,} cells, got {cells:,}: ask for fewer targets")
+    _check_cells("an answer", found.values.size, ANSWER_CELLS)
     return {
         "variables": list(found.variables),
         "states": [list(states) for states in found.states],
         "values": found.values.tolist(),
     }
+
+
+def _check_cells(subject: str, cells: int, most: int) -> None:
+    if cells > most:
+        raise TooLargeError(f"{subject} must have at most {most:,} cells, got {cells:,}: ask for fewer targets")
+
+
+def _compare(engine: Inference, question: Question) -> dict[str, Any]:
+    """Both answers and their difference, evidence minus other, with its own interval where the release has one."""
+    targets, other = list(question.targets), {} if question.other is None else question.other.findings
+    if len(targets) > 1:  # what one node takes is no more than the error bars of every node
+        cells = max(engine.plan(targets, side).cells for side in (question.findings, other))
+        _check_cells("the tables on the way to a comparison", cells, COMPARED_WORK)
+    try:
+        found = engine.compare(targets, question.findings, other)
+    except ImpossibleEvidenceError:
+        side = "evidence" if engine.log_probability(question.findings) == -math.inf else "other"
+        raise ImpossibleEvidenceError(f"{side} must be possible under the network, got probability 0") from None
+    _check_cells("a comparison", found.values.size, COMPARED_CELLS)
+    noisy = found.bars is not None
+    intervals = {part: np.stack(found.interval(question.level, part), axis=-1).tolist() for part in PARTS if noisy}
+    weak = [{"node": row.node, "parents": dict(row.parents), "weight": min(row.weight, 1.0)} for row in found.weak_rows]
+    return {**found.to_dict(), "level": question.level, "intervals": intervals or None, "weak_rows": weak}
 
 
 def _mpe(engine: Inference, question: Question) -> dict[str, Any]:
@@ -146,6 +170,7 @@ ANSWERS: dict[str, tuple[str, Compute]] = {
     "posteriors": ("marginals", _posteriors),
     "probability": ("marginals", _probability),
     "query": ("joints", _query),
+    "compare": ("bars", _compare),
     "mpe": ("joints", _mpe),
     "map": ("joints", _map),
     "intervals": ("bars", _intervals),

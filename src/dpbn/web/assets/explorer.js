@@ -2,6 +2,7 @@
 
 import { Problem, ask, forget, release as loadRelease } from "./api.js";
 import { createGraph } from "./graph.js";
+import { between } from "./compare.js";
 import { createPanel } from "./panel.js";
 import * as said from "./state.js";
 import { leaning } from "./state.js";
@@ -13,6 +14,7 @@ let graph;
 let panel;
 let hashTimer = 0;
 let intervalTimer = 0;
+let compareTimer = 0;
 
 async function start() {
   const release = await loadRelease();
@@ -22,6 +24,7 @@ async function start() {
   });
   panel = createPanel(release, {
     toggle, retract, select, soften, save, load, forget: drop, best, whiskers, level, addTarget, removeTarget,
+    pin, unpin, addCompared, removeCompared,
   });
   buttons();
   takeLink();
@@ -95,6 +98,7 @@ function level(value) {
   state.level = value;
   state.intervals = null;
   measure();
+  compare();
   draw();
   remember();
 }
@@ -109,6 +113,38 @@ function removeTarget(name) {
   best("map");
 }
 
+function pin() {
+  said.pin(state);
+  compare();
+  draw();
+  remember();
+  tell("Pinned as the baseline: what you set next is compared with this evidence.");
+}
+
+function unpin() {
+  state.baseline = null;
+  compare();
+  draw();
+  remember();
+  const next = byId("pin").disabled ? byId("pin").closest("section") : byId("pin"); // the button pressed is gone
+  next.focus({ preventScroll: true });
+  tell("Baseline cleared.");
+}
+
+function addCompared() {
+  if (state.selected && !state.compared.includes(state.selected)) state.compared.push(state.selected);
+  compare();
+  draw();
+  remember();
+}
+
+function removeCompared(name) {
+  state.compared = state.compared.filter((other) => other !== name);
+  compare();
+  draw();
+  remember();
+}
+
 // What the server answers
 
 /** Ask again. A complaint stays until the next time, whatever the answer. */
@@ -117,6 +153,9 @@ async function refresh(news, complaint = "") {
   clearTimeout(intervalTimer);
   forget("intervals"); // those of the question before would be taken for this one's
   forget("weak-rows");
+  clearTimeout(compareTimer);
+  forget("compare");
+  state.differences = null;
   state.intervals = null;
   state.weak = null;
   draw();
@@ -129,6 +168,7 @@ async function refresh(news, complaint = "") {
     draw();
     tell(`${news} ${summary()}`);
     doubt();
+    compare();
     measure();
     explain();
   } catch (error) {
@@ -159,6 +199,38 @@ function measure() {
     } finally {
       clearTimeout(patience);
       byId("bars-coming").hidden = true;
+    }
+  }, 150);
+}
+
+/** The compared nodes under the evidence and under the baseline, one after the other, once the user pauses. */
+function compare() {
+  clearTimeout(compareTimer);
+  forget("compare");
+  const names = state.answer && state.baseline ? state.compared.filter((name) => !said.observedWhere(state, name)) : [];
+  const differences = { found: new Map(), slow: false, trouble: "" };
+  state.differences = differences;
+  if (!names.length) return;
+  compareTimer = setTimeout(async () => {
+    const patience = setTimeout(() => { differences.slow = true; draw(); }, 400);
+    const asked = { ...said.question(state), other: said.question(state.baseline), level: state.level };
+    try {
+      for (const name of names) {
+        const found = await ask("compare", { ...asked, targets: [name] });
+        if (!found) return; // something else is compared by now
+        differences.found.set(name, found);
+        draw();
+      }
+      if (said.differs(state)) tell(`${byId("live").textContent} ${largest(differences.found)}`);
+    } catch (error) {
+      const impossible = error instanceof Problem && error.kind === "impossible-evidence"; // the evidence now was answered
+      differences.trouble = impossible
+        ? "The baseline cannot happen under this network: its probability is 0. Clear it, or pin other evidence."
+        : `No comparison: ${error.message}`;
+    } finally {
+      clearTimeout(patience);
+      differences.slow = false;
+      draw();
     }
   }, 150);
 }
@@ -207,6 +279,18 @@ async function explain() {
     draw();
     complain(`No most probable explanation: ${error.message}`);
   }
+}
+
+/** The largest difference between baseline and now, in words. */
+function largest(found) {
+  let most = null;
+  for (const [name, { states, difference, intervals }] of found) {
+    difference.forEach((by, i) => {
+      if (!most || Math.abs(by) > Math.abs(most.by)) most = { name, value: states[0][i], by, ends: intervals?.total[i] };
+    });
+  }
+  const interval = most.ends ? `, interval ${between(most.ends)}` : "";
+  return `Against the baseline: ${label(most.name)} ${label(most.value)} ${points(most.by)} points${interval}.`;
 }
 
 function summary() {

@@ -1,8 +1,9 @@
-// The side panel: evidence, the selected node with its sliders, the most probable explanation, the promise.
+// The side panel: evidence, the comparison, the selected node with its sliders, the most probable explanation, the promise.
 
+import { createComparison } from "./compare.js";
 import { badgeText } from "./graph.js";
 import { leaning, savedSets, softened, weakRows } from "./state.js";
-import { counted, element, label, percent, points, probabilityText } from "./words.js";
+import { counted, element, label, percent, points, probabilityText, refill } from "./words.js";
 
 const MOST_SLIDERS = 120;
 const MOST_ROWS = 3;
@@ -10,6 +11,7 @@ const byId = (id) => document.getElementById(id);
 
 export function createPanel(release, act) {
   describe(release);
+  const comparison = createComparison(release, act);
   let sliders = null; // of the node shown, so that a slider being dragged is not replaced
 
   byId("save-form").addEventListener("submit", (event) => {
@@ -32,6 +34,7 @@ export function createPanel(release, act) {
     showEvidence(state);
     showNode(state);
     showBest(state);
+    comparison.update(state);
     document.querySelector(`input[name="best"][value="${state.best}"]`).checked = true;
     document.querySelector(`input[name="whiskers"][value="${state.whiskers}"]`).checked = true;
     byId("level").value = String(state.level);
@@ -93,16 +96,6 @@ export function createPanel(release, act) {
   }
 
   return { update };
-}
-
-/** New items for a list. The focus stays at its place, or goes to the list's section if nothing is left. */
-function refill(list, items) {
-  const focused = document.activeElement;
-  const place = [...list.children].findIndex((item) => item.contains(focused));
-  list.replaceChildren(...items);
-  if (place < 0) return;
-  const next = items[Math.min(place, items.length - 1)]?.querySelector(`.${focused.className}`);
-  (next ?? list.closest("section")).focus({ preventScroll: true });
 }
 
 function chip(text, kind, remove, open) {

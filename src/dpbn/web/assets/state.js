@@ -11,6 +11,8 @@ export function createState(release) {
     nodes: new Map(release.nodes.map((node) => [node.name, node])),
     evidence: new Map(),
     soft: new Map(),
+    baseline: null, // { evidence, soft } to compare with
+    compared: [],
     selected: null,
     best: "off",
     targets: [],
@@ -21,16 +23,18 @@ export function createState(release) {
     intervals: null,
     weak: null,
     explanation: null,
+    differences: null,
   };
 }
 
-export function question(state) {
-  return { evidence: Object.fromEntries(state.evidence), soft: Object.fromEntries(softened(state)) };
+/** What is asked of the evidence now, or of the baseline. */
+export function question(side) {
+  return { evidence: Object.fromEntries(side.evidence), soft: Object.fromEntries(softened(side)) };
 }
 
 /** Soft evidence that says something. Equal likelihoods say nothing: they are kept for the sliders only. */
-export function softened(state) {
-  return new Map([...state.soft].filter(([, likelihood]) => likelihood.some((value) => value !== likelihood[0])));
+export function softened(side) {
+  return new Map([...side.soft].filter(([, likelihood]) => likelihood.some((value) => value !== likelihood[0])));
 }
 
 /** What an answer says of each node, in the release's order. A plain object knows "constructor" and puts "2" first. */
@@ -39,7 +43,7 @@ export function byNode(state, answers) {
   return new Map(names.map((name) => [name, answers[name]]));
 }
 
-const MARKED = 0.1; // smaller shares are in the panel only: with evidence nearly every answer leans on some rare row
+export const MARKED = 0.1; // smaller shares are in the panel only: with evidence nearly every answer leans on some rare row
 
 /** What the answer for a node leans on, if that is enough to mark it: { share, rows }. */
 export function leaning(state, name) {
@@ -71,6 +75,24 @@ export function setSoft(state, name, likelihood) {
   state.soft.set(name, likelihood);
 }
 
+/** Take the evidence as what later evidence is compared with. */
+export function pin(state) {
+  state.baseline = { evidence: new Map(state.evidence), soft: softened(state) };
+  if (!state.compared.length && state.selected && !state.evidence.has(state.selected)) state.compared.push(state.selected);
+}
+
+/** Whether the evidence says something else than the baseline. */
+export function differs(state) {
+  const said = (side) => JSON.stringify([[...side.evidence].sort(), [...softened(side)].sort()]);
+  return Boolean(state.baseline) && said(state) !== said(state.baseline);
+}
+
+/** Where a node is observed, so that there is nothing to compare: "now", "in the baseline", "on both sides" or "". */
+export function observedWhere(state, name) {
+  const [now, before] = [state.evidence.has(name), state.baseline.evidence.has(name)];
+  return now && before ? "on both sides" : now ? "now" : before ? "in the baseline" : "";
+}
+
 /** The view as the part of a link after "#". */
 export function toHash(state) {
   const view = {};
@@ -82,6 +104,7 @@ export function toHash(state) {
   if (state.targets.length) view.t = state.targets;
   if (state.whiskers !== "parts") view.w = state.whiskers;
   if (state.level !== 0.9) view.l = state.level;
+  if (state.baseline) view.v = { e: [...state.baseline.evidence], s: [...softened(state.baseline)], t: state.compared };
   if (state.camera) view.c = state.camera.map((value) => Math.round(value * 1e5) / 1e5);
   return Object.keys(view).length ? `#${encodeURIComponent(JSON.stringify(view))}` : "";
 }
@@ -96,6 +119,7 @@ export function fromHash(state, hash) {
   }
   if (typeof view !== "object" || view === null || Array.isArray(view)) return UNREADABLE;
   const strange = takeEvidence(state, view.e, view.s);
+  strange.push(...takeBaseline(state, view.v));
   state.selected = state.nodes.has(view.n) ? view.n : null;
   state.best = ["mpe", "map"].includes(view.b) ? view.b : "off";
   state.targets = list(view.t).filter((name) => state.nodes.has(name));
@@ -103,7 +127,18 @@ export function fromHash(state, hash) {
   state.level = [0.5, 0.95].includes(view.l) ? view.l : 0.9;
   const camera = list(view.c);
   state.camera = camera.length === 3 && camera.every(Number.isFinite) && camera[2] > 0 ? camera : null;
-  return strange.length ? `The link mentions what this release does not have: ${strange.join("; ")}.` : "";
+  return strange.length ? `The link mentions what this release does not have: ${[...new Set(strange)].join("; ")}.` : "";
+}
+
+/** The baseline of a link and the nodes to compare; one of which nothing is left is no baseline. */
+function takeBaseline(state, said) {
+  const side = { nodes: state.nodes, evidence: new Map(), soft: new Map() };
+  const strange = takeEvidence(side, said?.e, said?.s);
+  const names = list(said?.t);
+  state.compared = [...new Set(names.filter((name) => state.nodes.has(name)))];
+  const left = side.evidence.size + side.soft.size > 0 || !strange.length;
+  state.baseline = typeof said === "object" && said !== null && left ? side : null;
+  return [...strange, ...names.filter((name) => !state.nodes.has(name)).map(told)];
 }
 
 /** Replace all evidence by these lists of pairs; returns those that this release does not have. */

@@ -20,6 +20,16 @@ function filled(made, attributes, children) {
   return made;
 }
 
+/** New items for a list. The focus stays at its place, or goes to the list's section if nothing is left. */
+export function refill(list, items) {
+  const focused = document.activeElement;
+  const place = [...list.children].findIndex((item) => item.contains(focused));
+  list.replaceChildren(...items);
+  if (place < 0) return;
+  const next = items[Math.min(place, items.length - 1)]?.querySelector(`.${focused.className}`);
+  (next ?? list.closest("section")).focus({ preventScroll: true });
+}
+
 /** A probability in per cent, as short as it can honestly be; a dash if there is none. */
 export function percent(p) {
   if (p === undefined) return "–";
