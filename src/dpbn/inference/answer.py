@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from dpbn.errors import InputError, QueryError, did_you_mean
 if TYPE_CHECKING:
     import pandas
 
+    from dpbn.uncertainty.error_bars import Bars
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
@@ -23,9 +26,7 @@ class Answer:
     values: NDArray[np.float64]
     states: tuple[tuple[str, ...], ...]
     evidence: dict[str, Any] = field(default_factory=dict)
-    bars: Callable[[float, str], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = field(
-        default=None, repr=False
-    )
+    bars: Callable[[], Bars] | None = field(default=None, repr=False)
     leaning: Callable[[], list[Any]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +62,13 @@ class Answer:
         """
         if self.bars is None:
             raise QueryError("an interval must be asked of an answer from a release made with noise, got another")
-        return self.bars(level, part)
+        return self._error.interval(level, part)
+
+    @cached_property
+    def _error(self) -> Bars:
+        """Asked of hundreds of networks: once, for every level and part."""
+        assert self.bars is not None
+        return self.bars()
 
     def _repr_html_(self) -> str:
         from dpbn.display import answer_html
@@ -106,9 +113,7 @@ class Comparison:
 
     first: Answer
     second: Answer
-    bars: Callable[[float, str], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = field(
-        default=None, repr=False
-    )
+    bars: Callable[[], Bars] | None = field(default=None, repr=False)
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -130,7 +135,13 @@ class Comparison:
         """Low and high ends for every difference: not those of the answers, whose errors are partly the same."""
         if self.bars is None:
             raise QueryError("an interval must be asked of a comparison from a release made with noise, got another")
-        return self.bars(level, part)
+        return self._error.interval(level, part)
+
+    @cached_property
+    def _error(self) -> Bars:
+        """As for an answer."""
+        assert self.bars is not None
+        return self.bars()
 
     @property
     def weak_rows(self) -> list[Any]:

@@ -92,7 +92,7 @@ class Inference:
         given = self._words.told(evidence, findings)
         if not self._noisy:
             return Answer(names, values, states, given)
-        bars = partial(self._interval, names, values, given)
+        bars = partial(self._bars, names, values, given)
         return Answer(names, values, states, given, bars, partial(self.weak_rows, names, given))
 
     def compare(
@@ -116,16 +116,12 @@ class Inference:
 
         return ErrorBars(self.source)
 
-    def _interval(
-        self, names: tuple[str, ...], values: Array, evidence: Evidence | None, level: float, part: str = "total"
-    ) -> tuple[Array, Array]:
-        return self.error_bars.query(values, names, evidence).interval(level, part)
+    def _bars(self, names: tuple[str, ...], values: Array, evidence: Evidence | None) -> Bars:
+        return self.error_bars.query(values, names, evidence)
 
-    def _difference(self, first: Answer, second: Answer, level: float, part: str = "total") -> tuple[Array, Array]:
-        bars = self.error_bars.difference(
-            first.values - second.values, first.variables, first.evidence, second.evidence
-        )
-        return bars.interval(level, part)
+    def _difference(self, first: Answer, second: Answer) -> Bars:
+        values = first.values - second.values
+        return self.error_bars.difference(values, first.variables, first.evidence, second.evidence)
 
     def intervals(self, evidence: Evidence | None = None) -> dict[str, Bars]:
         """Error bars of every node's posterior: `.interval(0.9)`, and deviations by part (privacy, sampling)."""
