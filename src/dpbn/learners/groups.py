@@ -152,9 +152,13 @@ def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
     From public facts alone, so that what the count of rows and a look turn out to be cannot make a release fail.
     """
     largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / (LEAST * epsilon)
-    # families, what merging may add to each, and a table for every node: no choice has more cells to count
+    return largest * LARGEST_GROUP <= joint.LARGEST_WORK and can_count(structure)
+
+
+def can_count(structure: Structure) -> bool:
+    """Whether the tables of every choice can be counted: families, what merging may add to each, one for every node."""
     cells = sum(structure.cells(node) + LARGEST_MERGED + structure.schema[node].size for node in structure.nodes)
-    return largest * LARGEST_GROUP <= joint.LARGEST_WORK and cells <= MAX_TOTAL_CELLS
+    return cells <= MAX_TOTAL_CELLS
 
 
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:

@@ -22,6 +22,7 @@ from dpbn.learners.estimate import estimate
 from dpbn.learners.groups import (
     MOST_SIGNAL,
     Grouping,
+    can_count,
     can_draw,
     clear_error,
     deviations,
@@ -215,7 +216,7 @@ def can_share(structure: Structure, budget: Budget, sensitivity: Sensitivity, fi
     From public facts alone, so that nothing can fail once the count is charged.
     """
     nodes = len(structure.nodes)
-    if not any(its and node not in fixed for node, its in structure.dag.parents.items()):
+    if not can_count(structure) or all(node in fixed or not its for node, its in structure.dag.parents.items()):
         return False
     try:
         accounting.laplace_scale(COUNT * LEAST_LOOK * budget.epsilon, nodes * sensitivity.l1)
