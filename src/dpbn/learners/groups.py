@@ -197,15 +197,17 @@ def _zero_sum_variance(size: int) -> float:
 
 def _joined(schema: Schema, costs: Mapping[frozenset[str], float]) -> list[Group]:
     """Groups formed where a common draw pays, first of tables with a name in common."""
+    cells = {names: schema.cells(names) for names in costs}  # a hundred thousand pairs ask for them
     roots: dict[Group, float] = {}
 
     def root(group: Group) -> float:
         if group not in roots:
-            sizes = _block_sizes(schema, group)
+            blocks = schema.cells(frozenset.intersection(*group))
+            sizes = tuple([cells[names] // blocks for names in group])
             alone = len(group) > 1 and (
                 max(sizes) > LARGEST_BLOCK
                 or joint.rank(sizes) > LARGEST_PLANNED_RANK
-                or sum(schema.cells(names) for names in group) > LARGEST_GROUP
+                or blocks * sum(sizes) > LARGEST_GROUP
             )
             parts = zip(group, equivalents(sizes), strict=True)
             roots[group] = math.inf if alone else math.sqrt(math.fsum(costs[names] / part for names, part in parts))
