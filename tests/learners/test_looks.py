@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -250,10 +251,14 @@ def test_a_release_names_its_look(tmp_path):
     path = made.save(tmp_path / "x.json")
     again = dpbn.load_release(path)
     assert again.id == made.id and again.looks == made.looks
-    assert (
-        f"the number of records and one number that tells how sparse {len(looked.look.tables)} tables" in made.statement
-    )
-    less = dpbn.learn(load_network("cancer").sample(2000, seed=0), load_network("cancer"), 1.0)
+    told = f"one number that tells how sparse {len(looked.look.tables)} tables would be"
+    assert f"Discrete Laplace noise on the number of records (twice) and {told}, and integer noise" in made.statement
+    assert "The noisy tables and numbers are in the file" in made.statement
+    several = replace(made, looks=(looked, looked)).statement
+    assert f"2 numbers that tell how sparse {2 * len(looked.look.tables)} tables would be" in several
+    assert "No noise was drawn" not in replace(made, measurements=()).statement
+    less = dpbn.learn(load_network("cancer").sample(20_000, seed=0), load_network("cancer"), 1.0)
+    assert "noise on the number of records" in less.statement and "(twice)" not in less.statement
     assert "looks" not in to_dict(less)  # so that it has the id it always had
     write_report(again, tmp_path / "x.html", intervals=False)
     document = json.loads((tmp_path / "privacy.json").read_text())
