@@ -245,6 +245,12 @@ def test_doubtful_families_are_the_ones_in_between():
     assert doubtful(found, CHILDREN) == Doubt((), (), ())
 
 
+def test_nothing_is_planned_twice(monkeypatch):
+    usual, planned = optimized.plan_groups, []
+    monkeypatch.setattr(optimized, "plan_groups", lambda told, *rest: planned.append(told) or usual(told, *rest))
+    assert learned(network(0.5))[0].looks and len(set(planned)) == len(planned)
+
+
 def test_a_release_names_its_look(tmp_path):
     made = dpbn.learn(network(5.0).sample(400, seed=1), STRUCTURE, 1.0, noise=dpbn.InsecureNoise(0))
     (looked,) = made.looks

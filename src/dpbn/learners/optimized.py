@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,14 +200,15 @@ def decided(
 
     Where noise may drown families a small part of epsilon is for a look at how many of their records stand out.
     """
-    found = plan_coarse(structure, planner, fixed)
+    planned = cache(planner)  # after the look it begins with the same plans
+    found = plan_coarse(structure, planned, fixed)
     doubt = doubtful(found, fixed)
     if looks and doubt.families:
         moved = len(doubt.families) * curator.sensitivity.max_contributions
         part = min(max(WORTH * curator.sensitivity.l1 / (rows * curator.budget.epsilon), LEAST_LOOK), MOST_LOOK)
         cost, rest = accounting.split(rest, [part, 1.0 - part])
         looked = curator.look(doubt.look(rows, accounting.laplace_scale(cost, moved)))
-        found = plan_coarse(structure, planner, fixed, doubt.limit(looked.records / rows))
+        found = plan_coarse(structure, planned, fixed, doubt.limit(looked.records / rows))
     return found.plan, rest
 
 
