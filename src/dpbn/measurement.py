@@ -79,6 +79,7 @@ class Look:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple(_checked_names(names) for names in self.tables))
+        object.__setattr__(self, "caps", tuple(self.caps))  # a list could be changed between the count and the release
         object.__setattr__(self, "scale", check_scale(self.scale))
         whole = all(type(cap) is int and 1 <= cap <= LARGEST_COUNT for cap in self.caps)
         if not self.tables or len(self.caps) != len(self.tables) or not whole:

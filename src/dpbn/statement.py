@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING
@@ -134,7 +135,7 @@ def _failure(release: Release) -> str:
 
 
 def _mechanism(release: Release) -> str:
-    if not release.measurements:
+    if not release.measurements and not release.looks:
         return f"No noise was drawn: {method_in_words(release)}."
     groups = len({m.together.group for m in release.measurements if m.together})
     words = {
@@ -145,23 +146,35 @@ def _mechanism(release: Release) -> str:
         f"{'s' if groups > 1 else ''}), on",
     }
     kinds = Counter((m.mechanism, bool(m.names)) for m in release.measurements)
-    told = sum(len(looked.look.tables) for looked in release.looks)
-    sparse = [f"one number that tells how sparse {told} table{'s' * (told > 1)} would be"] if told else []
-    covered = {kind: [*_covered(kinds, kind), *(sparse if kind == "laplace" else [])] for kind in words}
-    noise = ", and ".join(f"{words[kind]} {' and '.join(its)}" for kind, its in covered.items() if its)
+    covered = {kind: [*_covered(kinds, kind), *(_looks(release) if kind == "laplace" else [])] for kind in words}
+    noise = ", and ".join(f"{words[kind]} {_listed(its)}" for kind, its in covered.items() if its)
+    numbers = " and numbers" if release.looks or any(not m.names for m in release.measurements) else ""
     exact = "from exact samplers" if groups else "from OpenDP's exact samplers"
     origin = exact if release.private else "from a seeded, insecure generator"
     return (
-        f"{noise[0].upper()}{noise[1:]}, {origin}; {method_in_words(release)}. The noisy tables are in the file; "
-        "everything else was computed from them."
+        f"{noise[0].upper()}{noise[1:]}, {origin}; {method_in_words(release)}. The noisy tables{numbers} are in the "
+        "file; everything else was computed from them."
     )
 
 
 def _covered(kinds: Counter[tuple[str, bool]], kind: str) -> list[str]:
     """What has noise of this kind: the number of records (a table over no names), and so many tables."""
-    tables = kinds[kind, True]
-    counted = ["the number of records"] if kinds[kind, False] else []
+    tables, times = kinds[kind, True], kinds[kind, False]
+    again = f" ({'twice' if times == 2 else f'{times} times'})" if times > 1 else ""
+    counted = [f"the number of records{again}"] if times else []
     return [*counted, *([f"every cell of {tables} count table{'s' * (tables > 1)}"] if tables else [])]
+
+
+def _looks(release: Release) -> list[str]:
+    """The numbers that tell how full tables would be, in a few words."""
+    tables, numbers = sum(len(looked.look.tables) for looked in release.looks), len(release.looks)
+    which = "one number that tells" if numbers == 1 else f"{numbers} numbers that tell"
+    return [f"{which} how sparse {tables} table{'s' * (tables > 1)} would be"] if numbers else []
+
+
+def _listed(items: Sequence[str]) -> str:
+    """One, two and three."""
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
 def privacy_statement(release: Release) -> str:

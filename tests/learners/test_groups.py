@@ -17,7 +17,7 @@ from dpbn.domain import Schema, Variable
 from dpbn.graph import Dag
 from dpbn.learners import groups as groups_module
 from dpbn.learners.groups import equivalents, plan_groups, saturating_shares
-from dpbn.learners.optimized import learn_optimized
+from dpbn.learners.optimized import can_share, learn_optimized
 from dpbn.learners.strategy import LARGEST_MERGED, plan_tables
 from dpbn.measure import Curator
 from dpbn.measurement import total_loss
@@ -254,6 +254,8 @@ def test_tables_near_the_limit_of_cells_are_chosen_without_a_count():
     assert not groups_module.can_draw(nearly_full, 1.0, 1)
     half = Structure(Schema(schema.variables[:10]), Dag(names[:10], {name: parents[name] for name in names[:10]}))
     assert groups_module.can_draw(half, 1.0, 1)
+    shared = [can_share(structure, Budget(1.0, 1e-6), Sensitivity(), ()) for structure in (nearly_full, half)]
+    assert shared == [False, True]
 
 
 def test_states_that_never_vary_do_not_pile_up_axes():

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -244,16 +245,26 @@ def test_doubtful_families_are_the_ones_in_between():
     assert doubtful(found, CHILDREN) == Doubt((), (), ())
 
 
+def test_nothing_is_planned_twice(monkeypatch):
+    usual, planned = optimized.plan_groups, []
+    monkeypatch.setattr(optimized, "plan_groups", lambda told, *rest: planned.append(told) or usual(told, *rest))
+    assert learned(network(0.5))[0].looks and len(set(planned)) == len(planned)
+
+
 def test_a_release_names_its_look(tmp_path):
     made = dpbn.learn(network(5.0).sample(400, seed=1), STRUCTURE, 1.0, noise=dpbn.InsecureNoise(0))
     (looked,) = made.looks
     path = made.save(tmp_path / "x.json")
     again = dpbn.load_release(path)
     assert again.id == made.id and again.looks == made.looks
-    assert (
-        f"the number of records and one number that tells how sparse {len(looked.look.tables)} tables" in made.statement
-    )
-    less = dpbn.learn(load_network("cancer").sample(2000, seed=0), load_network("cancer"), 1.0)
+    told = f"one number that tells how sparse {len(looked.look.tables)} tables would be"
+    assert f"Discrete Laplace noise on the number of records (twice) and {told}, and integer noise" in made.statement
+    assert "The noisy tables and numbers are in the file" in made.statement
+    several = replace(made, looks=(looked, looked)).statement
+    assert f"2 numbers that tell how sparse {2 * len(looked.look.tables)} tables would be" in several
+    assert "No noise was drawn" not in replace(made, measurements=()).statement
+    less = dpbn.learn(load_network("cancer").sample(20_000, seed=0), load_network("cancer"), 1.0)
+    assert "noise on the number of records" in less.statement and "(twice)" not in less.statement
     assert "looks" not in to_dict(less)  # so that it has the id it always had
     write_report(again, tmp_path / "x.html", intervals=False)
     document = json.loads((tmp_path / "privacy.json").read_text())

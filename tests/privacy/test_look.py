@@ -133,6 +133,13 @@ def test_a_look_whose_noise_fails_stays_paid():
         made.look(Look((("a",),), (1,), 100.0))
 
 
+def test_what_was_asked_for_cannot_be_changed_afterwards():
+    tables, caps = [["a", "b"], ["a"]], [1, 2]
+    looked = curator(1e6).look(Look(tables, caps, 1.0))
+    caps[0], tables[1] = 100, ["b"]
+    assert looked.look == Look((("a", "b"), ("a",)), (1, 2), 1.0) and hash(looked)
+
+
 @pytest.mark.parametrize(
     ("tables", "caps", "scale"),
     [

@@ -152,9 +152,13 @@ def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
     From public facts alone, so that what the count of rows and a look turn out to be cannot make a release fail.
     """
     largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / (LEAST * epsilon)
-    # families, what merging may add to each, and a table for every node: no choice has more cells to count
+    return largest * LARGEST_GROUP <= joint.LARGEST_WORK and can_count(structure)
+
+
+def can_count(structure: Structure) -> bool:
+    """Whether the tables of every choice can be counted: families, what merging may add to each, one for every node."""
     cells = sum(structure.cells(node) + LARGEST_MERGED + structure.schema[node].size for node in structure.nodes)
-    return largest * LARGEST_GROUP <= joint.LARGEST_WORK and cells <= MAX_TOTAL_CELLS
+    return cells <= MAX_TOTAL_CELLS
 
 
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:
@@ -193,15 +197,17 @@ def _zero_sum_variance(size: int) -> float:
 
 def _joined(schema: Schema, costs: Mapping[frozenset[str], float]) -> list[Group]:
     """Groups formed where a common draw pays, first of tables with a name in common."""
+    cells = {names: schema.cells(names) for names in costs}  # a hundred thousand pairs ask for them
     roots: dict[Group, float] = {}
 
     def root(group: Group) -> float:
         if group not in roots:
-            sizes = _block_sizes(schema, group)
+            blocks = schema.cells(frozenset.intersection(*group))
+            sizes = tuple([cells[names] // blocks for names in group])
             alone = len(group) > 1 and (
                 max(sizes) > LARGEST_BLOCK
                 or joint.rank(sizes) > LARGEST_PLANNED_RANK
-                or sum(schema.cells(names) for names in group) > LARGEST_GROUP
+                or blocks * sum(sizes) > LARGEST_GROUP
             )
             parts = zip(group, equivalents(sizes), strict=True)
             roots[group] = math.inf if alone else math.sqrt(math.fsum(costs[names] / part for names, part in parts))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from dpbn.learners.estimate import estimate
 from dpbn.learners.groups import (
     MOST_SIGNAL,
     Grouping,
+    can_count,
     can_draw,
     clear_error,
     deviations,
@@ -198,14 +200,15 @@ def decided(
 
     Where noise may drown families a small part of epsilon is for a look at how many of their records stand out.
     """
-    found = plan_coarse(structure, planner, fixed)
+    planned = cache(planner)  # after the look it begins with the same plans
+    found = plan_coarse(structure, planned, fixed)
     doubt = doubtful(found, fixed)
     if looks and doubt.families:
         moved = len(doubt.families) * curator.sensitivity.max_contributions
         part = min(max(WORTH * curator.sensitivity.l1 / (rows * curator.budget.epsilon), LEAST_LOOK), MOST_LOOK)
         cost, rest = accounting.split(rest, [part, 1.0 - part])
         looked = curator.look(doubt.look(rows, accounting.laplace_scale(cost, moved)))
-        found = plan_coarse(structure, planner, fixed, doubt.limit(looked.records / rows))
+        found = plan_coarse(structure, planned, fixed, doubt.limit(looked.records / rows))
     return found.plan, rest
 
 
@@ -215,7 +218,7 @@ def can_share(structure: Structure, budget: Budget, sensitivity: Sensitivity, fi
     From public facts alone, so that nothing can fail once the count is charged.
     """
     nodes = len(structure.nodes)
-    if not any(its and node not in fixed for node, its in structure.dag.parents.items()):
+    if not can_count(structure) or all(node in fixed or not its for node, its in structure.dag.parents.items()):
         return False
     try:
         accounting.laplace_scale(COUNT * LEAST_LOOK * budget.epsilon, nodes * sensitivity.l1)
