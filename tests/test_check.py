@@ -64,6 +64,7 @@ def test_it_refuses_in_the_words_of_learn(asia, ledger):
         ({"ledger": ledger}, InputError),
         ({"dataset": "ward"}, InputError),
         ({"ledger": 5, "dataset": "ward"}, InputError),
+        ({"ledger": "b.db", "dataset": "ward"}, InputError),
         ({"ledger": ledger, "dataset": "wrd"}, DpbnError),
         ({"method": "exact", **paid}, PrivacyError),
         ({"noise": dpbn.InsecureNoise(1), **paid}, PrivacyError),

@@ -189,7 +189,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
 def _charged_budget(ledger: Ledger | None, dataset: str | None, asked: Budget, private: bool) -> Budget:
     """The budget, at most what the ledger is charged: it reads 0.1 as one tenth, which is less than the float."""
     if ledger is not None and not hasattr(ledger, "charge"):
-        raise InputError(f"ledger must be a dpbn.Ledger, got {type(ledger).__name__}")
+        hint = ": open it with dpbn.Ledger(path)" if isinstance(ledger, (str, Path)) else ""
+        raise InputError(f"ledger must be a dpbn.Ledger, got {type(ledger).__name__}{hint}")
     if ledger is None or dataset is None:
         raise InputError("ledger and dataset must be given together, got one of them")
     if not private:
