@@ -1,10 +1,13 @@
 """`dpbn.check`: what learn would refuse, before it spends."""
 
+import warnings
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 import dpbn
+from dpbn import Dag, Schema, Structure, Variable
 from dpbn.cli.option import METHODS
 from dpbn.data.rows import RowSource
 from dpbn.errors import BudgetError, DataError, DpbnError, InputError, PrivacyError
@@ -84,3 +87,15 @@ def test_it_says_what_the_first_count_would_say_of_rows_read_later(asia, tmp_pat
     data.loc[len(data) - 1, "dysp"] = "perhaps"
     data.to_csv(tmp_path / "d.csv", index=False)
     refused({"data": tmp_path / "d.csv", "structure": network}, DataError)
+
+
+@pytest.mark.parametrize("policy", ["drop", "catch_all", "other"])
+def test_values_that_are_dropped_or_caught_are_counted_for_the_custodian(policy):
+    """A mistyped column name or state would otherwise show in the release only, as a catch-all state of all records."""
+    schema = Schema((Variable("a", ("0", "1", "other"), catch_all="other"),))
+    data = pd.DataFrame({"a": ["0", "1", "x", None] * 5})
+    with pytest.warns(UserWarning, match=r"on_unknown='\w+' will be needed: .* in 'a': 10, of 20 records$"):
+        dpbn.check(data, Structure(schema, Dag(("a",), {})), on_unknown=policy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dpbn.check(data[data["a"].isin(["0", "1"])], Structure(schema, Dag(("a",), {})), on_unknown=policy)

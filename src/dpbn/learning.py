@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbn.data import open_source
-from dpbn.errors import BudgetError, InputError, PrivacyError
+from dpbn.errors import BudgetError, DataError, InputError, PrivacyError
 from dpbn.formats import load_structure
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
@@ -139,8 +139,9 @@ def check(
 ) -> None:
     """Refuse what `learn` with the same arguments would refuse, and stop where it would begin to spend.
 
-    The whole table is read. Nothing is charged or released; what is said is for the custodian only, like
-    everything that `learn` says of a table before its noise.
+    The whole table is read. Nothing is charged or released. Unknown values that `on_unknown` would drop or put into a
+    catch-all state are counted in a warning. What is said is for the custodian only, like all that `learn` says of a
+    table before its noise.
     """
     from dpbn.privacy.ledger import Ledger
 
@@ -151,6 +152,13 @@ def check(
         ledger = _Unspent(ledger)  # type: ignore[assignment]
     with suppress(_WouldSpend):
         learn(data, structure, epsilon, delta, ledger=ledger, dataset=dataset, **settings)
+    if (policy := settings.get("on_unknown", "error")) != "error":
+        reading = {name: settings[name] for name in ("unit", "max_contributions", "progress") if name in settings}
+        try:
+            open_source(data, load_structure(structure), **reading).counts([()])
+        except DataError as error:
+            found = str(error).partition(", got ")[2].partition(";")[0]
+            warnings.warn(f"on_unknown={policy!r} will be needed: {found}", stacklevel=2)
 
 
 class _WouldSpend(BaseException):
