@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn.errors import FormatError, ImpossibleEvidenceError, QueryError
+from dpbn.inference.map import MaximumEngine
 from dpbn.release import from_dict, to_dict
 from dpbn.uncertainty import error_bars, replicates
 from dpbn.uncertainty.error_bars import Bars, ErrorBars
@@ -75,6 +76,24 @@ def test_parts_add_up_and_follow_the_budget(asia):
     wide_low, wide_high = bars[0].interval(0.95)
     assert (wide_low <= low).all()
     assert (high <= wide_high).all()
+
+def test_a_question_asked_meanwhile_does_not_change_a_stability(asia, monkeypatch):
+    """As two threads would that share an `Inference`."""
+    ask = dpbn.Inference(release_of((asia[0], asia[1][:300]), 0.05))
+    question, other = ({"bronc": "yes", "lung": "no", "xray": "no"}, {}), ({"dysp": "yes"}, {"bronc": "no"})
+    alone = ask.stability(*question)
+    assert 0 < alone < 1
+    answered, busy = MaximumEngine.map, []
+
+    def interrupted(engine, *asked):
+        if not busy:
+            busy.append(True)
+            ask.stability(*other)
+            busy.clear()
+        return answered(engine, *asked)
+
+    monkeypatch.setattr(MaximumEngine, "map", interrupted)
+    assert ask.stability(*question) == alone
 
 
 def test_answers_and_posteriors_agree(asia):
