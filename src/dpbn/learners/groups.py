@@ -151,8 +151,8 @@ def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
 
     From public facts alone, so that what the count of rows and a look turn out to be cannot make a release fail.
     """
-    largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / (LEAST * epsilon)
-    return largest * LARGEST_GROUP <= joint.LARGEST_WORK and can_count(structure)
+    largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / LEAST  # scale, times epsilon, which may be next to 0
+    return largest * LARGEST_GROUP <= joint.LARGEST_WORK * epsilon and can_count(structure)
 
 
 def can_count(structure: Structure) -> bool:
