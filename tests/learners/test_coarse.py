@@ -12,8 +12,8 @@ from dpbn import Dag, Schema, Structure, Variable
 from dpbn.errors import FormatError
 from dpbn.evaluate.baselines.common import experiment_curator
 from dpbn.learners import coarse
-from dpbn.learners.coarse import as_told, narrowed, plan_coarse, widened
-from dpbn.learners.groups import deviations, noise_to_signal, plan_groups
+from dpbn.learners.coarse import as_told, narrowed, noise_to_signal, plan_coarse, widened
+from dpbn.learners.groups import deviations, plan_groups
 from dpbn.learners.optimized import learn_optimized
 from dpbn.support import row_support, supports
 from dpbn.uncertainty.simulate import simulated

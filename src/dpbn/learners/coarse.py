@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.graph import Dag
-from dpbn.learners.strategy import holders_of
+from dpbn.learners.strategy import holders_of, holding
 from dpbn.measurement import Look, Names
 from dpbn.network import Structure
 from dpbn.privacy.noise import LARGEST_COUNT
@@ -43,6 +43,21 @@ ROUNDS = 8  # of leaving out and planning again: others get what a large family 
 
 Plan = TypeVar("Plan")
 Planner = Callable[[Structure], tuple[Plan, Mapping[str, float]]]  # what to measure, and r of every node
+
+
+def noise_to_signal(structure: Structure, noise: Mapping[frozenset[str], float], records: float) -> dict[str, float]:
+    """Per node r, the noise on a cell of its family, as a part of an average count; infinite if not measured.
+
+    `noise` holds the deviation of every table's cells, in the units in which there are so many records.
+    """
+    schema, holders = structure.schema, holders_of({names: names for names in noise})
+    result = {}
+    for node in structure.nodes:
+        family = frozenset(structure.family(node).names)
+        cells = schema.cells(family)
+        summed = [noise[names] * math.sqrt(schema.cells(names) / cells) for names in holding(holders, family)]
+        result[node] = min(summed, default=math.inf) * cells / records
+    return result
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from dpbn.learners.refinement import (
 from dpbn.learners.resemblance import blended
 from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
 from dpbn.learners.stein import Rows, per_repetition, probed
-from dpbn.learners.strategy import holders_of, in_order
+from dpbn.learners.strategy import holders_of, holding, in_order
 from dpbn.learners.twins import shared
 from dpbn.measurement import Measurement, Moments, Names
 from dpbn.network import Structure
@@ -229,10 +229,9 @@ def family_homes(structure: Structure, plan: Layout, noises: Sequence[Moments]) 
     homes = {}
     for node in structure.nodes:
         family = structure.family(node).names
-        holding = set.intersection(*(holders.get(name, set()) for name in family))
-        if holding:
-            noise = {index: _on_margin(structure.schema, plan, noises[index], index, family) for index in holding}
-            homes[node] = min(holding, key=lambda index: (noise[index], index))
+        noise = {t: _on_margin(structure.schema, plan, noises[t], t, family) for t in holding(holders, family)}
+        if noise:
+            homes[node] = min(noise, key=lambda t: (noise[t], t))
     return homes
 
 

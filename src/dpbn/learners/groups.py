@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from dpbn.domain import Schema
 from dpbn.learners.strategy import (
     LARGE,
-    LARGEST_MERGED,
     LEAST,
+    can_count,
     family_weights,
     holders_of,
+    holding,
     in_order,
     join_greedily,
     merged,
@@ -39,7 +40,7 @@ from dpbn.learners.strategy import (
     table_costs,
 )
 from dpbn.measurement import Names
-from dpbn.network import MAX_TOTAL_CELLS, Structure
+from dpbn.network import Structure
 from dpbn.privacy import joint
 
 Array = NDArray[np.float64]
@@ -112,24 +113,6 @@ def deviations(schema: Schema, plan: Grouping) -> dict[frozenset[str], float]:
     return result
 
 
-def noise_to_signal(structure: Structure, noise: Mapping[frozenset[str], float], records: float) -> dict[str, float]:
-    """Per node, the noise on a cell of its family, as a part of an average count; infinite if not measured.
-
-    `noise` holds the deviation of every table's cells, in the units in which there are so many records.
-    """
-    schema, holders = structure.schema, holders_of({names: names for names in noise})
-    result = {}
-    for node in structure.nodes:
-        family = frozenset(structure.family(node).names)
-        cells = schema.cells(family)
-        summed = [
-            noise[names] * math.sqrt(schema.cells(names) / cells)
-            for names in set.intersection(*(holders.get(name, set()) for name in family))
-        ]
-        result[node] = min(summed, default=math.inf) * cells / records
-    return result
-
-
 def clear_error(
     structure: Structure,
     groups: Sequence[Group],
@@ -153,12 +136,6 @@ def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
     """
     largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / LEAST  # scale, times epsilon, which may be next to 0
     return largest * LARGEST_GROUP <= joint.LARGEST_WORK * epsilon and can_count(structure)
-
-
-def can_count(structure: Structure) -> bool:
-    """Whether the tables of every choice can be counted: families, what merging may add to each, one for every node."""
-    cells = sum(structure.cells(node) + LARGEST_MERGED + structure.schema[node].size for node in structure.nodes)
-    return cells <= MAX_TOTAL_CELLS
 
 
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:
@@ -300,7 +277,7 @@ def _errors(
     tables = list(part)
     weight, half, owner = [], [], []
     for family, importance in wanted.items():
-        inside = set.intersection(*(holders[name] for name in family))
+        inside = holding(holders, family)
         names = min((tables[k] for k in inside), key=lambda names: (schema.cells(names), sorted(names)))
         index, equivalent = part[names]
         cells = min(schema.cells(family), largest)

@@ -18,22 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError, PrivacyError
-from dpbn.learners.coarse import Plan, Planner, as_told, doubtful, plan_coarse
+from dpbn.learners.coarse import Plan, Planner, as_told, doubtful, noise_to_signal, plan_coarse
 from dpbn.learners.estimate import estimate
 from dpbn.learners.groups import (
     MOST_SIGNAL,
     Grouping,
-    can_count,
     can_draw,
     clear_error,
     deviations,
-    noise_to_signal,
     plan_groups,
 )
 from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
-from dpbn.learners.strategy import LEAST, OF_PRECISION, Strategy, plan_tables
+from dpbn.learners.strategy import LEAST, OF_PRECISION, Strategy, can_count, plan_tables
 from dpbn.measure import Curator
 from dpbn.measurement import (
     AT_ONCE,
