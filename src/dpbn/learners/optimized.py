@@ -80,8 +80,9 @@ def learn_optimized(
         return Learned(dict(public_cpts), {})
     weights = influences(structure, workload) if workload else None
     if stage_one is None:
-        said = [node for node, alpha in prior.items() if np.ptp(alpha.reshape(-1, alpha.shape[-1]), axis=0).any()]
-        measurements = measure_once(structure, curator, public_cpts, weights, said)
+        # where pseudo-counts differ from row to row, rows that became one would mix them
+        fixed = [node for node, alpha in prior.items() if np.ptp(alpha.reshape(-1, alpha.shape[-1]), axis=0).any()]
+        measurements = measure_once(structure, curator, public_cpts, weights, fixed)
     else:
         strategy = plan_tables(structure, public_cpts, weights)
         measurements = measure_in_stages(
@@ -96,11 +97,14 @@ def measure_once(
     curator: Curator,
     public: Collection[str],
     weights: Mapping[str, float] | None,
-    whole: Collection[str] = (),
+    fixed: Collection[str] = (),
 ) -> tuple[Measurement, ...]:
-    """The tables with noise drawn together, or with delta > 0 apart where less error is predicted (many tables)."""
+    """The tables with noise drawn together, or with delta > 0 apart where less error is predicted (many tables).
+
+    The nodes `fixed` keep their parents.
+    """
     budget, sensitivity = curator.budget, curator.sensitivity
-    fixed = {*public, *whole}
+    fixed = {*public, *fixed}
     together = can_draw(structure, LEFT * budget.epsilon, sensitivity.l1)
     if budget.delta > 0:
         asked = with_delta(plan_tables(structure, public, weights, power=OF_PRECISION), budget, sensitivity)
