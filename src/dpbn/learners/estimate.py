@@ -52,14 +52,14 @@ from dpbn.network import Structure
 
 Array = NDArray[np.float64]
 
-SWEEPS = 12
+SWEEPS = 12  # of Newton steps over all shared margins
 FURTHEST = 4.0  # deviations that one visit of a shared margin may move a cell by
 STANDS_OUT = 2.0  # deviations of a chi-square by which a component must exceed its noise
 MARGIN_STANDS_OUT = 3.0  # the same for a margin of one variable, whose noise is the difference of two variances
 LEAST_NOISE = 0.1  # of that difference, as a part of the least-squares variance
 PSEUDO_COUNT = 0.5  # per cell, in units of the fitted prior's weight
 FLOOR = 0.1  # part of the shrunk estimate kept where giving back would leave less
-SMALLEST_VARIANCE = 1e-4
+SMALLEST_VARIANCE = 1e-4  # of the noise on a cell: its inverse is a weight
 
 
 @dataclass(frozen=True)

@@ -46,13 +46,13 @@ from dpbn.privacy import joint
 Array = NDArray[np.float64]
 Group = tuple[frozenset[str], ...]
 
-NOISE = 4.0
+NOISE = 4.0  # a s of a family with h = 1 in a table of its own
 SIZE = 0.6
 SHARE_PART, SHARE_SIZE, FULL = 0.475, 0.8, 2.0
 READ = 0.35
 READ_ROOT = 0.42  # a margin of one variable is a sum over all cells: there shrinkage helps less
 MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the cells that are empty
-CROWDED = 0.15
+CROWDED = 0.15  # the sum of what noise is to all families (`merge_exponent`) half way from the one to the other
 LESS_MERGED = (0.5, 0.6)  # powers at which fewer tables merge, tried as well: tables drawn together cost less apart
 BETTER = 0.985  # and taken where that lowers the predicted sum of errors to less than this part
 LARGEST_PLANNED_RANK = 120  # of the noise of a block: less than the largest that can be drawn, joint.LARGEST_RANK
@@ -60,7 +60,7 @@ LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 48  # cells of one table in a block: beyond, drawing together gains little and takes long
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
 KEEP = 0.5  # of the share that a group would have if errors had no limit: what looks hopeless may not be
-ROUNDS = 60
+ROUNDS = 60  # of `saturating_shares`
 MOST_SIGNAL = 1e100  # beyond, errors would be 0 and nothing would say how to share
 
 

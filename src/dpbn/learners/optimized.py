@@ -196,16 +196,17 @@ def decided(
     rows: float,
     rest: float,
     fixed: Collection[str],
-    looks: bool,
+    may_look: bool,
 ) -> tuple[Plan, float]:
     """The plan without the parents that are better left out, and what is left of epsilon.
 
-    Where noise may drown families a small part of epsilon is for a look at how many of their records stand out.
+    Where noise may drown families a small part of epsilon is for a look at how many of their records stand out; not
+    with a workload, since what follows from the look knows no weights.
     """
     planned = cache(planner)  # after the look it begins with the same plans
     found = plan_coarse(structure, planned, fixed)
     doubt = doubtful(found, fixed)
-    if looks and doubt.families:
+    if may_look and doubt.families:
         moved = len(doubt.families) * curator.sensitivity.max_contributions
         part = min(max(WORTH * curator.sensitivity.l1 / (rows * curator.budget.epsilon), LEAST_LOOK), MOST_LOOK)
         cost, rest = accounting.split(rest, [part, 1.0 - part])

@@ -35,7 +35,7 @@ Item = TypeVar("Item")
 MERGE = 0.35
 FAMILY = 0.25
 LARGE = 1000
-LARGEST_MERGED = 5000
+LARGEST_MERGED = 5000  # cells of a table that others merge to
 LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured well enough to be no nuisance
 OF_EPSILON, OF_PRECISION = 1 / 2, 2 / 3  # powers of the costs that shares are in proportion to
 
