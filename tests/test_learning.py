@@ -77,6 +77,7 @@ def test_prior_and_public_cpts(asia):
         ({"epsilon": "1"}, PrivacyError),
         ({"epsilon": 1e-300}, PrivacyError),
         ({"method": "magic"}, InputError),
+        ({"method": ["optimized"]}, InputError),
         ({"method": "uniform", "delta": 1e-6}, InputError),
         ({"method": "uniform", "stage_one": 0.2}, InputError),
         ({"method": "icml2020", "stage_one": 2.0}, InputError),
