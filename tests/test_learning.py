@@ -82,6 +82,8 @@ def test_prior_and_public_cpts(asia):
         ({"method": "uniform", "stage_one": 0.2}, InputError),
         ({"method": "icml2020", "stage_one": 2.0}, InputError),
         ({"neighbors": "friends"}, PrivacyError),
+        ({"noise": dpbn.InsecureNoise}, InputError),
+        ({"noise": dpbn.SecureNoise}, InputError),
         ({"max_contributions": 3}, InputError),
         ({"prior": -1}, InputError),
         ({"prior": {"asia": [1, 2, 3]}}, InputError),

@@ -77,8 +77,9 @@ def learn(
     priors = dirichlet_prior(structure, prior)
     _check_options(options)
     noise = SecureNoise() if noise is None else noise
-    if not hasattr(noise, "laplace"):
-        raise InputError(f"noise must be SecureNoise() or InsecureNoise(seed), got {type(noise).__name__}")
+    if isinstance(noise, type) or not hasattr(noise, "laplace"):
+        got = noise if isinstance(noise, type) else type(noise).__name__
+        raise InputError(f"noise must be SecureNoise() or InsecureNoise(seed), got {got}")
     private = _is_private(method, noise)
     if ledger is not None or dataset is not None:
         budget = _charged_budget(ledger, dataset, budget, private)
