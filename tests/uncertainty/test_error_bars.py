@@ -211,7 +211,7 @@ def test_stability_falls_with_the_budget(asia):
 @pytest.mark.parametrize("cells", [4_000_000, 0])
 def test_stability_rises_with_the_number_of_rows(cells, monkeypatch):
     """Rows are drawn up to a number, and scaled: also where the network is too wide to tell what they should be."""
-    monkeypatch.setattr(replicates, "CELL_LIMIT", cells)
+    monkeypatch.setattr(replicates, "CHEAP_CELLS", cells)
     network = rare(0.503)
     release = dpbn.learn(network.sample(2_000_000, seed=1), network, 10.0, noise=dpbn.InsecureNoise(1))
     assert release.network.cpt("a")[0] > 0.502  # five deviations of as many rows from even, half a one of the drawn

@@ -33,7 +33,7 @@ from dpbn.learners.agreement import agreed
 from dpbn.learners.coarse import as_told, narrowed, widened
 from dpbn.learners.consistency import Overlap, least_squares, member, overlaps, precisions
 from dpbn.learners.refinement import (
-    CELL_LIMIT,
+    CHEAP_CELLS,
     STEPS,
     ModelMargins,
     contradicts,
@@ -132,7 +132,7 @@ def estimate_batch(
         families[node] = np.maximum(reading.family(start.corrected, node), FLOOR * reading.family(start.shrunk, node))
         cpts[node] = reading.smoothed(node, families[node], start.shrunk)
     margins = model_margins(structure, plan.tables)
-    cheap = margins.largest <= CELL_LIMIT
+    cheap = margins.largest <= CHEAP_CELLS
     if cheap:
         families, cpts = _refined(reading, margins, families, cpts, repetitions)
     rows = _rows(reading, families, cpts)
