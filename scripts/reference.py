@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 NOTE = "<!-- Written by scripts/reference.py from the code: edit the docstrings, then run `make reference`. -->\n"
 # Not at the top level, but called by users: module -> names.
 MORE = {
-    "dpbn.inference": ["Answer", "Plan"],
+    "dpbn.inference": ["Answer", "Comparison", "Plan"],
     "dpbn.uncertainty.error_bars": ["Bars"],
     "dpbn.uncertainty.leaning": ["WeakRow"],
     "dpbn.uncertainty.forecast": ["Forecast", "PlannedTable"],

@@ -1,5 +1,6 @@
 """`dpbn.check`: what learn would refuse, before it spends."""
 
+import sys
 import warnings
 from types import SimpleNamespace
 
@@ -40,6 +41,20 @@ def test_nothing_is_spent_and_no_noise_is_drawn(asia, ledger, method, kept, monk
     assert dpbn.check(data, network, 1.0, method=method, **paid) is None
     assert read
     assert ledger.remaining("ward").epsilon == 1 and len(ledger.history("ward")) == 1
+
+
+def test_any_ledger_that_learn_would_charge_is_not_charged(asia, ledger):
+    """learn takes what can be charged, by whatever class."""
+    network, data = asia
+    charged = []
+    own = SimpleNamespace(remaining=ledger.remaining, charge=lambda *_, **__: charged.append(True))
+    dpbn.check(data, network, 1.0, ledger=own, dataset="ward")
+    assert not charged
+
+
+def test_without_a_ledger_no_epsilon_is_too_much(asia):
+    network, data = asia
+    dpbn.check(data, network, sys.float_info.max)
 
 
 def refused(arguments, error):

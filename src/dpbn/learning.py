@@ -77,9 +77,10 @@ def learn(
     priors = dirichlet_prior(structure, prior)
     _check_options(options)
     noise = SecureNoise() if noise is None else noise
-    if not hasattr(noise, "laplace"):
-        raise InputError(f"noise must be SecureNoise() or InsecureNoise(seed), got {type(noise).__name__}")
-    private = type(noise) is SecureNoise and method != "exact"  # a claim by other noise is not trusted
+    if isinstance(noise, type) or not hasattr(noise, "laplace"):
+        got = noise if isinstance(noise, type) else type(noise).__name__
+        raise InputError(f"noise must be SecureNoise() or InsecureNoise(seed), got {got}")
+    private = _is_private(method, noise)
     if ledger is not None or dataset is not None:
         budget = _charged_budget(ledger, dataset, budget, private)
 
@@ -143,13 +144,11 @@ def check(
     catch-all state are counted in a warning. What is said is for the custodian only, like all that `learn` says of a
     table before its noise.
     """
-    from dpbn.privacy.ledger import Ledger
-
-    private = settings.get("method") != "exact" and type(settings.get("noise") or SecureNoise()) is SecureNoise
-    if private and ledger is None and dataset is None:
-        ledger, dataset = _Unspent(None), "none"  # type: ignore[assignment]
-    elif private and isinstance(ledger, Ledger):
-        ledger = _Unspent(ledger)  # type: ignore[assignment]
+    if _is_private(settings.get("method"), settings.get("noise")):
+        if ledger is None and dataset is None:
+            ledger, dataset = _Unspent(None), "none"  # type: ignore[assignment]
+        elif hasattr(ledger, "charge"):
+            ledger = _Unspent(ledger)  # type: ignore[assignment]
     with suppress(_WouldSpend):
         learn(data, structure, epsilon, delta, ledger=ledger, dataset=dataset, **settings)
     if (policy := settings.get("on_unknown", "error")) != "error":
@@ -172,10 +171,17 @@ class _Unspent:
         self._ledger = ledger
 
     def remaining(self, dataset: str) -> Balance:
-        return self._ledger.remaining(dataset) if self._ledger else Balance(Fraction(2**1023), Fraction(1))
+        if self._ledger is None:
+            return Balance(Fraction(2**1024), Fraction(1))  # more than any budget
+        return self._ledger.remaining(dataset)
 
     def charge(self, *_: Any, **__: Any) -> int:
         raise _WouldSpend
+
+
+def _is_private(method: str | None, noise: Noise | None) -> bool:
+    """Whether noise is drawn that a guarantee may rest on: a claim by other noise than dpbn's own is not trusted."""
+    return method != "exact" and (noise is None or type(noise) is SecureNoise)
 
 
 def _name_charge(ledger: Ledger, entry: int, release: Release) -> None:

@@ -147,7 +147,7 @@ def to_dict(release: Release) -> dict[str, Any]:
         "network": project_json.network_to_dict(release.network),
         "measurements": [_measurement_to_dict(m) for m in release.measurements],
     }
-    if release.looks:  # absent elsewhere, so that a release has the id it always had
+    if release.looks:  # only where there are any: the ids of other releases are made without
         document["looks"] = [_looked_to_dict(looked) for looked in release.looks]
     return document
 
@@ -171,7 +171,7 @@ def _measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
         "ladder": measurement.ladder,
         "values": measurement.values.tolist(),
     }
-    if together is not None:  # absent elsewhere, so that a release has the id it always had
+    if together is not None:  # only where there are any: the ids of other releases are made without
         tables = [list(names) for names in together.tables]
         entry["together"] = {"group": together.group, "tables": tables, "sizes": list(together.sizes)}
     if measurement.draws != 1:

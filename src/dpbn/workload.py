@@ -19,9 +19,13 @@ class Query:
     evidence: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if isinstance(self.variables, str):
+        listed = isinstance(self.variables, Iterable) and not isinstance(self.variables, str)
+        names = tuple(self.variables) if listed else ()
+        if not listed or not all(isinstance(name, str) for name in names):
             raise QueryError(f"variables of a query must be a sequence of names, got {self.variables!r}")
-        object.__setattr__(self, "variables", tuple(self.variables))
+        if not isinstance(self.evidence, Mapping):
+            raise QueryError(f"evidence of a query must map nodes to states, got {type(self.evidence).__name__}")
+        object.__setattr__(self, "variables", names)
         object.__setattr__(self, "evidence", dict(self.evidence))
         if not self.variables:
             raise QueryError("a query must ask for at least one variable, got none")

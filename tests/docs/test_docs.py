@@ -99,6 +99,7 @@ def test_the_tree_in_the_readme_is_true():
 @pytest.mark.parametrize(
     "name",
     [
+        "Comparison",
         "Forecast",
         "Bars",
         "Plan",

@@ -46,10 +46,12 @@ def test_networks_must_share_their_structure():
         metrics.row(TRUTH, load_network("asia"))
 
 
-@pytest.mark.parametrize("bad", [lambda: Query((), {}), lambda: Query(("a",), {"a": "0"}), lambda: Query("ab")])
+@pytest.mark.parametrize(
+    "bad", [((), {}), (("a",), {"a": "0"}), ("ab",), (None,), (([],),), ((3,),), (("a",), None), (("a",), ["b"])]
+)
 def test_malformed_queries_are_refused(bad):
     with pytest.raises(QueryError):
-        bad()
+        Query(*bad)
 
 
 def test_a_workload_must_fit_the_structure():

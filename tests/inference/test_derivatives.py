@@ -1,5 +1,7 @@
 """Derivatives by every parameter against finite differences, each CPT cell moved on its own."""
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -7,8 +9,9 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, QueryError
-from dpbn.inference import joint_derivatives, query_derivatives
+from dpbn.inference import derivatives, elimination, joint_derivatives, query_derivatives
 from dpbn.inference.derivatives import Differentiator
+from dpbn.inference.program import Program
 from tests.inference.oracles import joint_table, networks, random_evidence, with_evidence
 
 
@@ -96,3 +99,17 @@ def test_a_differentiator_asked_again_answers_as_a_new_one():
             np.testing.assert_allclose(found.values, new.values, rtol=1e-12)
             for node in network.nodes:
                 np.testing.assert_allclose(found.by[node], new.by[node], rtol=1e-12, atol=1e-15)
+
+
+def test_what_a_differentiator_keeps_has_a_bound(monkeypatch):
+    def programs():
+        gc.collect()
+        return sum(isinstance(kept, Program) for kept in gc.get_objects())
+
+    for module in (derivatives, elimination):
+        monkeypatch.setattr(module, "PLANS_KEPT", 2)
+    network, before = dpbn.load_network("asia"), programs()
+    asked = Differentiator(network)
+    for node in network.nodes[:-1]:
+        asked.query("dysp", {node: network.states(node)[1]})
+    assert 0 < programs() - before <= 4

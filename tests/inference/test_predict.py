@@ -132,6 +132,12 @@ def test_a_table_without_any_node_of_the_network_is_refused():
     assert ask.predict_proba(rows[["lung"]], "lung").shape == (3, 2)  # nothing known: the prior
 
 
+@pytest.mark.parametrize("values", [[["yes"]], [{"smoke": "yes"}], pyarrow.array([["yes"]])])
+def test_values_that_are_lists_are_refused(values):
+    with pytest.raises(QueryError, match=r"values of 'smoke' must be .* in row 0"):
+        dpbn.Inference(dpbn.load_network("asia")).predict_proba({"smoke": values}, "lung")
+
+
 @pytest.mark.parametrize("values", [5, None, "yes"])
 def test_a_column_that_is_no_list_is_refused(values):
     with pytest.raises(QueryError, match="column 'smoke' must be a list of values"):

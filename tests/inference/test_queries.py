@@ -1,6 +1,8 @@
 """Every query kind against brute-force enumeration, every strategy."""
 
 import itertools
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
-from dpbn.inference import calibrated, queries, shadows
+from dpbn.inference import calibrated, elimination, predict, queries, shadows
+from dpbn.inference.queries import WORTH_A_PLAN
 from tests.inference.oracles import joint_table, networks, random_evidence, random_network, with_evidence
 
 STRATEGIES = ["auto", "elimination", "junction-tree"]
@@ -254,6 +257,31 @@ def test_wrong_questions_are_named(strategy):
         dpbn.Inference(dpbn.load_network("asia"), strategy="guess")
     with pytest.raises(QueryError, match="limit"):
         dpbn.Inference(dpbn.load_network("asia"), limit=0)
+
+
+def test_threads_may_share_an_inference_whatever_its_caches_forget(monkeypatch):
+    for module, name in ((queries, "QUESTIONS_KEPT"), (elimination, "PLANS_KEPT"), (predict, "KERNELS_KEPT")):
+        monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(queries, "LARGE_TREE", 0)
+    network = dpbn.load_network("asia")  # its CPT of either has zeros
+    row = {"lung": ["yes"]}
+    questions = [(target, {"either": "yes", other: "no"}) for target in ("smoke", "lung") for other in ("xray", "dysp")]
+
+    def answers(ask):
+        told = [ask.query(target, evidence).values for target, evidence in questions for _ in range(WORTH_A_PLAN + 2)]
+        return [*told, *(ask.predict_proba(row, target)[0] for target in ("smoke", "dysp", "xray"))]
+
+    alone = answers(dpbn.Inference(network))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for strategy in STRATEGIES:
+            ask = dpbn.Inference(network, strategy=strategy)
+            with ThreadPoolExecutor(4) as pool:
+                for found in pool.map(lambda _, ask=ask: answers(ask), range(40)):
+                    np.testing.assert_allclose(np.concatenate(found), np.concatenate(alone), rtol=1e-9)
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_impossible_evidence_is_found_even_where_it_is_separated_from_the_target():

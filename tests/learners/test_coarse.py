@@ -12,8 +12,8 @@ from dpbn import Dag, Schema, Structure, Variable
 from dpbn.errors import FormatError
 from dpbn.evaluate.baselines.common import experiment_curator
 from dpbn.learners import coarse
-from dpbn.learners.coarse import as_told, narrowed, plan_coarse, widened
-from dpbn.learners.groups import deviations, noise_to_signal, plan_groups
+from dpbn.learners.coarse import as_told, narrowed, noise_to_signal, plan_coarse, widened
+from dpbn.learners.groups import deviations, plan_groups
 from dpbn.learners.optimized import learn_optimized
 from dpbn.support import row_support, supports
 from dpbn.uncertainty.simulate import simulated
@@ -68,8 +68,8 @@ def test_every_node_is_measured_and_what_is_kept_is_not_hopeless(structure, sign
     found = plan_coarse(structure, planner(signal))
     plan, told = found.plan, found.structure
     assert sum(plan.shares) == pytest.approx(1.0)
-    for node, lost in found.lost.items():
-        assert lost <= coarse.HOPELESS or not told.parents(node)
+    for node, ratio in found.ratios.items():
+        assert ratio <= coarse.HOPELESS or not told.parents(node)
         assert set(told.parents(node)) <= set(structure.parents(node))
     if told == structure:
         assert plan == plan_groups(structure, signal)
@@ -79,12 +79,12 @@ def test_noise_to_signal_is_that_of_the_noise_drawn():
     """One table over two variables of 2 and 3 states at all of the budget: Laplace noise of scale 1/epsilon."""
     schema = Schema((variable("a", 2), variable("b", 3)))
     structure = Structure(schema, Dag(("a", "b"), {"b": ("a",)}))
-    _, lost = planner(100.0)(structure)
-    assert lost["b"] == pytest.approx(np.sqrt(2.0) / (100.0 / 6))
-    assert lost["a"] == pytest.approx(np.sqrt(2.0 * 3) / (100.0 / 2))
+    _, ratios = planner(100.0)(structure)
+    assert ratios["b"] == pytest.approx(np.sqrt(2.0) / (100.0 / 6))
+    assert ratios["a"] == pytest.approx(np.sqrt(2.0 * 3) / (100.0 / 2))
 
 
-def test_nodes_that_are_whole_or_public_keep_their_parents():
+def test_nodes_that_are_fixed_or_public_keep_their_parents():
     assert plan_coarse(STRUCTURE, planner(100.0), ["child"]).structure == STRUCTURE
     found = plan_coarse(STRUCTURE, planner(100.0, ["child"]), ["child"])
     assert found.structure == STRUCTURE and not any("child" in names for names in tables_of(found.plan))

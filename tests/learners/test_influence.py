@@ -76,7 +76,7 @@ def test_where_nothing_can_be_simulated_all_that_can_matter_does(reason, monkeyp
     structure = structure_of(dict.fromkeys([*names, "z"], 2), {b: (a,) for a, b in itertools.pairwise(names)})
     around, workload = None, (Query(names),)
     if reason == "too large a family":
-        monkeypatch.setattr(influence, "CELL_LIMIT", 3)
+        monkeypatch.setattr(influence, "CHEAP_CELLS", 3)
         workload = (Query(("x3",)),)
     elif reason == "impossible evidence":
         around = {node: np.broadcast_to([1.0, 0.0], structure.shape(node)) for node in structure.nodes}

@@ -140,7 +140,7 @@ def test_nodes_that_are_public_or_keep_their_parents_are_not_looked_at_nor_left_
 def test_roots_are_not_looked_at():
     structure = Structure(Schema((variable("a", 30), variable("b", 30))), Dag(("a", "b"), {}))
     found = plan_coarse(structure, planner(20.0))
-    assert max(found.lost.values()) > coarse.DOUBTFUL and doubtful(found) == Doubt((), (), ())
+    assert max(found.ratios.values()) > coarse.DOUBTFUL and doubtful(found) == Doubt((), (), ())
 
 
 def test_a_cap_is_one_deviation():
@@ -149,7 +149,7 @@ def test_a_cap_is_one_deviation():
 
 def test_the_last_parent_is_kept_up_to_the_limit_if_that_is_higher():
     structure = Structure(Schema((variable("a", 4), variable("b", 4))), Dag(("a", "b"), {"b": ("a",)}))
-    ratio = plan_coarse(structure, planner(2.0), ["b"]).lost["b"]
+    ratio = plan_coarse(structure, planner(2.0), ["b"]).ratios["b"]
     assert coarse.LAST < ratio < coarse.HOPELESS
     for limit, kept in ((ratio + 1, True), (ratio - 1, False), (coarse.DOUBTFUL, False)):
         assert bool(plan_coarse(structure, planner(2.0), limit=limit).structure.parents("b")) == kept
@@ -194,8 +194,8 @@ def test_a_node_keeps_its_last_parent_longer_and_nodes_of_one_shape_all_of_their
     def parents(structure, signal, limit):
         return plan_coarse(structure, planner(signal), limit=limit).structure.dag.parents
 
-    lost = plan_coarse(structure, planner(13.0)).lost
-    assert coarse.DOUBTFUL < lost["b"] < coarse.LAST
+    ratios = plan_coarse(structure, planner(13.0)).ratios
+    assert coarse.DOUBTFUL < ratios["b"] < coarse.LAST
     assert parents(structure, 13.0, coarse.DOUBTFUL)["b"] == ("a",)
     assert parents(structure, 20.0, coarse.DOUBTFUL)["d"] != parents(structure, 20.0, math.inf)["d"] == ("a", "c")
     copies = tuple(f"d{index}" for index in range(100))
@@ -203,7 +203,7 @@ def test_a_node_keeps_its_last_parent_longer_and_nodes_of_one_shape_all_of_their
         Schema((*schema, *(variable(name, 4) for name in copies))),
         Dag((*"abcd", *copies), {"b": ("a",), "d": ("a", "c"), **dict.fromkeys(copies, ("a", "c"))}),
     )
-    assert coarse.DOUBTFUL < plan_coarse(many, planner(1000.0)).lost["d0"] < coarse.HOPELESS
+    assert coarse.DOUBTFUL < plan_coarse(many, planner(1000.0)).ratios["d0"] < coarse.HOPELESS
     assert parents(many, 1000.0, coarse.DOUBTFUL)["d0"] == ("a", "c")
 
 
@@ -240,8 +240,8 @@ def test_within_the_budget_whatever_the_count_turns_out_to_be(structure, epsilon
 def test_doubtful_families_are_the_ones_in_between():
     found = plan_coarse(STRUCTURE, planner(400.0))
     doubt = doubtful(found)
-    assert {names[-1] for names in doubt.families} == {v for v in CHILDREN if found.lost[v] > coarse.DOUBTFUL}
-    assert set(doubt.ratios) <= set(found.lost.values()) and 5**4 in doubt.cells
+    assert {names[-1] for names in doubt.families} == {v for v in CHILDREN if found.ratios[v] > coarse.DOUBTFUL}
+    assert set(doubt.ratios) <= set(found.ratios.values()) and 5**4 in doubt.cells
     assert doubtful(found, CHILDREN) == Doubt((), (), ())
 
 

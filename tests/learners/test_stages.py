@@ -146,7 +146,7 @@ def test_predicted_errors_are_summed_deviations_of_family_cells():
 
 
 def test_without_a_prediction_every_table_gets_its_public_share(monkeypatch):
-    monkeypatch.setattr(stages, "CELL_LIMIT", 0)
+    monkeypatch.setattr(stages, "CHEAP_CELLS", 0)
     network = load_network("asia")
     release = dpbn.learn(network.sample(3_000, seed=1), network, 1.0, stage_one=0.3, noise=dpbn.InsecureNoise(4))
     strategy = plan_tables(network.structure)

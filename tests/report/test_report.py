@@ -21,7 +21,7 @@ import dpbn
 from dpbn.display import escaped, graph_svg, network_html, probability, release_html
 from dpbn.errors import InputError
 from dpbn.report import write_report
-from dpbn.report.facts import WeakRow, facts_of
+from dpbn.report.facts import RowBelowFloor, facts_of
 from dpbn.report.page import MOST_WEAK_ROWS, page
 from dpbn.statement import points, privacy_statement, summary
 from tests.hostile import LABELS, hostile_network
@@ -134,7 +134,7 @@ def test_intervals_are_as_fine_as_their_values(release, tmp_path):
 
 def test_rows_are_counted_as_people_do(release):
     facts = facts_of(release, "asia", "asia.json")
-    row = WeakRow("asia", (), 1.0, 2.0)
+    row = RowBelowFloor("asia", (), 1.0, 2.0)
     assert "<summary>1 row</summary>" in page(replace(facts, weak_rows=(row,)))
     assert "<summary>2 rows</summary>" in page(replace(facts, weak_rows=(row, row)))
     many = (row,) * (MOST_WEAK_ROWS + 1)

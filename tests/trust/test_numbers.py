@@ -73,10 +73,11 @@ def test_every_delta_costs_no_more_than_was_granted(delta):
     assert total_loss(release.measurements, delta) <= 1.0
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, 1e-17, math.inf, math.nan, True, "1"])
-def test_an_epsilon_out_of_reach_is_refused_with_a_reason(epsilon):
-    with pytest.raises(DpbnError, match=r"epsilon|scale|budget"):
-        dpbn.learn(ROWS, ASIA.structure, epsilon, method="uniform")
+@pytest.mark.parametrize("method", ["uniform", "optimized"])
+@pytest.mark.parametrize("epsilon", [0, -1, 5e-324, 1e-17, math.inf, math.nan, True, "1"])
+def test_an_epsilon_out_of_reach_is_refused_with_a_reason(epsilon, method):
+    with pytest.raises(DpbnError, match=r"epsilon|share of|scale|budget"):
+        dpbn.learn(ROWS, ASIA.structure, epsilon, method=method)
 
 
 @pytest.mark.parametrize(("method", "delta"), METHODS)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn.errors import FormatError, ImpossibleEvidenceError, QueryError
+from dpbn.inference import Answer, Comparison
+from dpbn.inference.map import MaximumEngine
 from dpbn.release import from_dict, to_dict
 from dpbn.uncertainty import error_bars, replicates
 from dpbn.uncertainty.error_bars import Bars, ErrorBars
@@ -75,6 +77,25 @@ def test_parts_add_up_and_follow_the_budget(asia):
     wide_low, wide_high = bars[0].interval(0.95)
     assert (wide_low <= low).all()
     assert (high <= wide_high).all()
+
+
+def test_a_question_asked_meanwhile_does_not_change_a_stability(asia, monkeypatch):
+    """As two threads would that share an `Inference`."""
+    ask = dpbn.Inference(release_of((asia[0], asia[1][:300]), 0.05))
+    question, other = ({"bronc": "yes", "lung": "no", "xray": "no"}, {}), ({"dysp": "yes"}, {"bronc": "no"})
+    alone = ask.stability(*question)
+    assert 0 < alone < 1
+    answered, busy = MaximumEngine.map, []
+
+    def interrupted(engine, *asked):
+        if not busy:
+            busy.append(True)
+            ask.stability(*other)
+            busy.clear()
+        return answered(engine, *asked)
+
+    monkeypatch.setattr(MaximumEngine, "map", interrupted)
+    assert ask.stability(*question) == alone
 
 
 def test_answers_and_posteriors_agree(asia):
@@ -190,7 +211,7 @@ def test_stability_falls_with_the_budget(asia):
 @pytest.mark.parametrize("cells", [4_000_000, 0])
 def test_stability_rises_with_the_number_of_rows(cells, monkeypatch):
     """Rows are drawn up to a number, and scaled: also where the network is too wide to tell what they should be."""
-    monkeypatch.setattr(replicates, "CELL_LIMIT", cells)
+    monkeypatch.setattr(replicates, "CHEAP_CELLS", cells)
     network = rare(0.503)
     release = dpbn.learn(network.sample(2_000_000, seed=1), network, 10.0, noise=dpbn.InsecureNoise(1))
     assert release.network.cpt("a")[0] > 0.502  # five deviations of as many rows from even, half a one of the drawn
@@ -431,6 +452,14 @@ def test_a_comparison_of_a_plain_network_has_no_interval(asia):
         found.interval(0.9)
     assert list(found.to_frame().columns) == ["first", "second", "difference"]
     assert found.weak_rows == []
+
+
+def test_weak_rows_of_a_comparison_are_told_apart_by_their_states_not_by_how_they_read():
+    rows = [WeakRow("x", {"a": "1, b=2", "b": "3"}, 0.3), WeakRow("x", {"a": "1", "b": "2, b=3"}, 0.2)]
+    assert str(rows[0]) == str(rows[1])
+    first, second = (Answer(("x",), [1.0], (("s",),), leaning=lambda row=row: [row]) for row in rows)
+    assert Comparison(first, second).weak_rows == rows
+    assert Comparison(first, first).weak_rows == rows[:1]
 
 
 def test_intervals_of_differences_cover_the_truth(asia):

@@ -186,6 +186,11 @@ def test_nothing_is_impossible_in_a_network_that_stands_for_unknown_cpts():
         assert (network.cpt("a") > 0).all() and network.cpt("a").sum() == pytest.approx(1.0)
 
 
+def test_there_is_nothing_to_forecast_of_no_nodes():
+    with pytest.raises(InputError, match="at least one node"):
+        dpbn.plan(dpbn.Structure(dpbn.Schema(()), dpbn.Dag((), {})))
+
+
 def test_a_structure_with_too_many_cells_is_refused_before_any_cpt_is_drawn():
     names = tuple(f"x{i}" for i in range(25))
     schema = dpbn.Schema(tuple(dpbn.Variable(name, ("0", "1")) for name in names))

@@ -48,7 +48,7 @@ def estimates(release, count, seed=0):
 def test_parts_are_as_wide_as_sampling_and_noise(rows, scale, wide, monkeypatch):
     """p (1 - p) / n of a sample of n; noise e on every cell moves p by (e - p sum e) / n. More rows are not drawn."""
     if wide:
-        monkeypatch.setattr(replicates, "CELL_LIMIT", 0)
+        monkeypatch.setattr(replicates, "CHEAP_CELLS", 0)
     drawn = estimates(one_table(rows, scale), 400)
     sampling = SHARES * (1 - SHARES) / rows
     noise = variance_apart("laplace", scale) * ((1 - SHARES) ** 2 + 2 * SHARES**2) / rows**2
@@ -138,7 +138,7 @@ def test_a_row_whose_noisy_count_is_negative_may_be_anything():
 def test_what_is_public_is_true(most, cells, monkeypatch):
     """Where all rows are drawn, where some are and the network tells what to expect, and where it cannot."""
     monkeypatch.setattr(replicates, "MOST_ROWS", most)
-    monkeypatch.setattr(replicates, "CELL_LIMIT", cells)
+    monkeypatch.setattr(replicates, "CHEAP_CELLS", cells)
     public = pair_release(1e-3, public_nodes=("a",))
     drawn = estimates(public, 5)
     for part in (drawn.truth, drawn.total, drawn.sampled):

@@ -146,9 +146,9 @@ class Comparison:
     @property
     def weak_rows(self) -> list[Any]:
         """CPT rows below the noise floor that either answer leans on, each with its larger weight, heaviest first."""
-        rows: dict[str, Any] = {}
+        rows: dict[Any, Any] = {}
         for row in sorted([*self.first.weak_rows, *self.second.weak_rows], key=lambda row: -row.weight):
-            rows.setdefault(str(row), row)
+            rows.setdefault((row.node, *row.parents.items()), row)
         return list(rows.values())
 
     def to_frame(self, level: float | None = 0.9) -> pandas.DataFrame:

@@ -57,6 +57,8 @@ def column_codes(values: Any, rule: Matching) -> NDArray[np.int64]:
         array = array.combine_chunks()
     if isinstance(array, pyarrow.ChunkedArray):
         array = array.unify_dictionaries().chunk(0) if array.num_chunks else pyarrow.array([], pyarrow.string())
+    if pyarrow.types.is_nested(array.type):  # lists and the like are values of no variable: told as text
+        array = _to_arrow([None if value is None else str(value) for value in array.to_pylist()])
     if not pyarrow.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     codes = np.asarray(array.indices.fill_null(MISSING).to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import QueryError
-from dpbn.inference.elimination import EliminationEngine, impossible
+from dpbn.inference.elimination import PLANS_KEPT, EliminationEngine, impossible
 from dpbn.inference.evidence import Evidence, Findings
 from dpbn.inference.model import Model, listed, model_of
 from dpbn.inference.plan import CELL_LIMIT
@@ -98,9 +98,12 @@ class Differentiator:
         cells = int(np.prod(sizes, dtype=np.int64))
         extra = len(model.sizes)
         key = (variables, findings.pattern)
-        if key not in self._programs:
-            self._programs[key] = Program(plan.program.inputs, plan.order, variables, [*model.sizes, cells])
-        program = self._programs[key]
+        program = self._programs.get(key)
+        if program is None:
+            program = Program(plan.program.inputs, plan.order, variables, [*model.sizes, cells])
+            if len(self._programs) >= PLANS_KEPT:
+                self._programs.clear()
+            self._programs[key] = program
         trace = program.forward(tables)
         seed = np.eye(cells).reshape(cells, *sizes)
         gradients = program.gradient(trace, seed, (extra, *variables), divided=divided)

@@ -60,18 +60,20 @@ class EliminationEngine:
     def query(self, targets: Scope, findings: Findings) -> Array:
         """P(targets | evidence)."""
         key = self._key(findings)
-        if key is not None and key not in self._possible:  # pruning would hide an impossible finding: ask jointly once
+        possible = True if key is None else self._possible.get(key)  # read once: another thread may clear it
+        if possible is False:
+            raise impossible(self.model, findings)
+        if possible is None:  # pruning would hide an impossible finding: ask jointly once
             value, _ = self.joint(targets, findings)
-            if len(self._possible) >= PLANS_KEPT:
-                self._possible.clear()
-            self._possible[key] = bool(np.add.reduce(value, axis=None) > 0)
-        elif key is None or self._possible[key]:
+        else:
             plan = self.plan(targets, findings)
             assert plan.program is not None
             value, _ = plan.program.run(self.tables(plan, findings))
-        if key is not None and not self._possible[key]:
-            raise impossible(self.model, findings)
         total = np.add.reduce(value, axis=None)
+        if possible is None:
+            if len(self._possible) >= PLANS_KEPT:
+                self._possible.clear()
+            self._possible[key] = bool(total > 0)
         if not total > 0:  # a number that is positive in the file and zero in memory
             raise impossible(self.model, findings)
         return value / total

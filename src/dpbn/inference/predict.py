@@ -17,6 +17,7 @@ from dpbn.inference.plan import check_size, plan_elimination
 from dpbn.inference.program import Program
 
 CHUNK_CELLS = 400_000  # cells of the largest factor over a chunk of rows: stays in cache
+KERNELS_KEPT = 512
 PATTERNS = 48  # missingness patterns answered apart; the rare rest is answered together
 LOOKUP_CELLS = 1 << 22
 
@@ -107,8 +108,8 @@ class Predictor:
 
     def _kernel(self, target: int, everywhere: frozenset[int], somewhere: frozenset[int]) -> Kernel:
         key = (target, everywhere, somewhere)
-        if key in self._kernels:
-            return self._kernels[key]
+        if (known := self._kernels.get(key)) is not None:  # read once: another thread may clear it
+            return known
         model = self.model
         nodes = sorted(requisite(model.parents, model.children, (target,), everywhere, somewhere))
         mentioned = {v for node in nodes for v in model.scopes[node]}
@@ -125,7 +126,7 @@ class Predictor:
         check_size(trial.largest // 256, self.limit, "the largest factor of one row")
         chunk = max(1, min(8192, CHUNK_CELLS * 256 // max(trial.largest, 1)))
         kernel = Kernel(tuple(indexed), tuple(masked), tuple(nodes), tuple(scopes), plan.order, chunk)
-        if len(self._kernels) > 512:
+        if len(self._kernels) >= KERNELS_KEPT:
             self._kernels.clear()
         self._kernels[key] = kernel
         return kernel

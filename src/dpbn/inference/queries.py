@@ -145,19 +145,20 @@ class Inference:
         if self.strategy == "junction-tree" or tree.plan.cells < LARGE_TREE:
             return False
         key = (targets, findings.pattern)
-        if key in self._cheaper:
-            return self._cheaper[key]
+        if (known := self._cheaper.get(key)) is not None:  # read once: another thread may clear it
+            return known
         if len(self._asked) >= QUESTIONS_KEPT:
             self._asked.clear()
             self._cheaper.clear()
-        self._asked[key] = self._asked.get(key, 0) + 1
-        if self._asked[key] < WORTH_A_PLAN:
+        self._asked[key] = times = self._asked.get(key, 0) + 1
+        if times < WORTH_A_PLAN:
             return False
         try:
-            self._cheaper[key] = self._elimination.plan(targets, findings).work < tree.work(targets, findings)
+            cheaper = self._elimination.plan(targets, findings).work < tree.work(targets, findings)
         except TooLargeError:
-            self._cheaper[key] = False
-        return self._cheaper[key]
+            cheaper = False
+        self._cheaper[key] = cheaper
+        return cheaper
 
     def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
         """P(node | evidence) of every node; an observed node is certain of its state."""

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.graph import Dag
-from dpbn.learners.strategy import holders_of
+from dpbn.learners.strategy import holders_of, holding
 from dpbn.measurement import Look, Names
 from dpbn.network import Structure
 from dpbn.privacy.noise import LARGEST_COUNT
@@ -45,34 +45,49 @@ Plan = TypeVar("Plan")
 Planner = Callable[[Structure], tuple[Plan, Mapping[str, float]]]  # what to measure, and r of every node
 
 
+def noise_to_signal(structure: Structure, noise: Mapping[frozenset[str], float], records: float) -> dict[str, float]:
+    """Per node r, the noise on a cell of its family, as a part of an average count; infinite if not measured.
+
+    `noise` holds the deviation of every table's cells, in the units in which there are so many records.
+    """
+    schema, holders = structure.schema, holders_of({names: names for names in noise})
+    result = {}
+    for node in structure.nodes:
+        family = frozenset(structure.family(node).names)
+        cells = schema.cells(family)
+        summed = [noise[names] * math.sqrt(schema.cells(names) / cells) for names in holding(holders, family)]
+        result[node] = min(summed, default=math.inf) * cells / records
+    return result
+
+
 @dataclass(frozen=True)
 class Coarse(Generic[Plan]):
     """A plan for the families without the parents left out, and r of every node."""
 
     structure: Structure
     plan: Plan
-    lost: Mapping[str, float]
+    ratios: Mapping[str, float]  # r
 
 
 def plan_coarse(
-    structure: Structure, planner: Planner[Plan], whole: Collection[str] = (), limit: float = math.inf
+    structure: Structure, planner: Planner[Plan], fixed: Collection[str] = (), limit: float = math.inf
 ) -> Coarse[Plan]:
     """What `planner` makes of the families without the parents left out beyond HOPELESS, or beyond `limit`.
 
-    Those of the nodes `whole` keep theirs.
+    Those of the nodes `fixed` keep theirs.
     """
     last = max(limit, LAST)
     for _ in range(ROUNDS):
-        plan, lost = planner(structure)
-        shared = _shared_noise(structure, lost)
+        plan, ratios = planner(structure)
+        shared = _shared_noise(structure, ratios)
         parents = {
             node: _without_largest(structure, node)
             for node, its in structure.dag.parents.items()
-            if its and node not in whole
-            if lost[node] > HOPELESS or shared[node] > (limit if len(its) > 1 else last)
+            if its and node not in fixed
+            if ratios[node] > HOPELESS or shared[node] > (limit if len(its) > 1 else last)
         }
         if not parents:
-            return Coarse(structure, plan, lost)
+            return Coarse(structure, plan, ratios)
         structure = _with_parents(structure, parents)
     return Coarse(structure, *planner(structure))
 
@@ -102,23 +117,22 @@ class Doubt:
         return min(max(DROWNED / (1.0 - DROWNED) * high, CLEAR), HOPELESS)
 
 
-def doubtful(found: Coarse[Plan], whole: Collection[str] = ()) -> Doubt:
+def doubtful(found: Coarse[Plan], fixed: Collection[str] = ()) -> Doubt:
     """The families beyond DOUBTFUL."""
-    told, lost = found.structure, found.lost
-    shared = _shared_noise(told, lost)
-    nodes = [node for node in told.nodes if told.parents(node) and node not in whole and shared[node] > DOUBTFUL]
+    told, shared = found.structure, _shared_noise(found.structure, found.ratios)
+    nodes = [node for node in told.nodes if told.parents(node) and node not in fixed and shared[node] > DOUBTFUL]
     return Doubt(
         tuple(told.family(node).names for node in nodes),
         tuple(told.cells(node) for node in nodes),
-        tuple(lost[node] for node in nodes),
+        tuple(found.ratios[node] for node in nodes),
     )
 
 
-def _shared_noise(structure: Structure, lost: Mapping[str, float]) -> dict[str, float]:
+def _shared_noise(structure: Structure, ratios: Mapping[str, float]) -> dict[str, float]:
     """r as it would be if a quarter of the nodes whose CPTs have one shape shared them (`twins`)."""
     shapes = {node: (structure.schema[node].size, *sorted(structure.shape(node)[:-1])) for node in structure.nodes}
     alike = Counter(shapes.values())
-    return {node: lost[node] / math.sqrt(max(alike[shape] / 4.0, 1.0)) for node, shape in shapes.items()}
+    return {node: ratios[node] / math.sqrt(max(alike[shape] / 4.0, 1.0)) for node, shape in shapes.items()}
 
 
 def _without_largest(structure: Structure, node: str) -> Names:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.learners.strategy import holders_of, in_order
+from dpbn.learners.strategy import holders_of, holding, in_order
 from dpbn.measurement import Moments, Names
 
 Array = NDArray[np.float64]
@@ -100,10 +100,10 @@ def overlaps(schema: Schema, tables: Sequence[Names]) -> tuple[Overlap, ...]:
         fresh = {shared & sets[j] for shared in fresh for j in neighbours(shared)} - closure - {frozenset()}
     result = []
     for shared in [frozenset[str](), *sorted(closure, key=lambda s: (len(s), sorted(s)))]:
-        holding = set(range(len(tables))) if not shared else set.intersection(*(holders[n] for n in shared))
-        if len(holding) > 1:
+        inside = holding(holders, shared) if shared else set(range(len(tables)))
+        if len(inside) > 1:
             subset = in_order(schema, shared)
-            members = tuple(member(schema, tables, index, subset) for index in sorted(holding))
+            members = tuple(member(schema, tables, index, subset) for index in sorted(inside))
             result.append(Overlap(subset, schema.cells(subset), members))
     return tuple(result)
 

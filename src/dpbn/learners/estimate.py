@@ -33,7 +33,7 @@ from dpbn.learners.agreement import agreed
 from dpbn.learners.coarse import as_told, narrowed, widened
 from dpbn.learners.consistency import Overlap, least_squares, member, overlaps, precisions
 from dpbn.learners.refinement import (
-    CELL_LIMIT,
+    CHEAP_CELLS,
     STEPS,
     ModelMargins,
     contradicts,
@@ -45,21 +45,21 @@ from dpbn.learners.refinement import (
 from dpbn.learners.resemblance import blended
 from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
 from dpbn.learners.stein import Rows, per_repetition, probed
-from dpbn.learners.strategy import holders_of, in_order
+from dpbn.learners.strategy import holders_of, holding, in_order
 from dpbn.learners.twins import shared
 from dpbn.measurement import Measurement, Moments, Names
 from dpbn.network import Structure
 
 Array = NDArray[np.float64]
 
-SWEEPS = 12
+SWEEPS = 12  # of Newton steps over all shared margins
 FURTHEST = 4.0  # deviations that one visit of a shared margin may move a cell by
 STANDS_OUT = 2.0  # deviations of a chi-square by which a component must exceed its noise
 MARGIN_STANDS_OUT = 3.0  # the same for a margin of one variable, whose noise is the difference of two variances
 LEAST_NOISE = 0.1  # of that difference, as a part of the least-squares variance
 PSEUDO_COUNT = 0.5  # per cell, in units of the fitted prior's weight
 FLOOR = 0.1  # part of the shrunk estimate kept where giving back would leave less
-SMALLEST_VARIANCE = 1e-4
+SMALLEST_VARIANCE = 1e-4  # of the noise on a cell: its inverse is a weight
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def estimate_batch(
         families[node] = np.maximum(reading.family(start.corrected, node), FLOOR * reading.family(start.shrunk, node))
         cpts[node] = reading.smoothed(node, families[node], start.shrunk)
     margins = model_margins(structure, plan.tables)
-    cheap = margins.largest <= CELL_LIMIT
+    cheap = margins.largest <= CHEAP_CELLS
     if cheap:
         families, cpts = _refined(reading, margins, families, cpts, repetitions)
     rows = _rows(reading, families, cpts)
@@ -229,10 +229,9 @@ def family_homes(structure: Structure, plan: Layout, noises: Sequence[Moments]) 
     homes = {}
     for node in structure.nodes:
         family = structure.family(node).names
-        holding = set.intersection(*(holders.get(name, set()) for name in family))
-        if holding:
-            noise = {index: _on_margin(structure.schema, plan, noises[index], index, family) for index in holding}
-            homes[node] = min(holding, key=lambda index: (noise[index], index))
+        noise = {t: _on_margin(structure.schema, plan, noises[t], t, family) for t in holding(holders, family)}
+        if noise:
+            homes[node] = min(noise, key=lambda t: (noise[t], t))
     return homes
 
 

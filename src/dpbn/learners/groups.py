@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from dpbn.domain import Schema
 from dpbn.learners.strategy import (
     LARGE,
-    LARGEST_MERGED,
     LEAST,
+    can_count,
     family_weights,
     holders_of,
+    holding,
     in_order,
     join_greedily,
     merged,
@@ -39,19 +40,19 @@ from dpbn.learners.strategy import (
     table_costs,
 )
 from dpbn.measurement import Names
-from dpbn.network import MAX_TOTAL_CELLS, Structure
+from dpbn.network import Structure
 from dpbn.privacy import joint
 
 Array = NDArray[np.float64]
 Group = tuple[frozenset[str], ...]
 
-NOISE = 4.0
+NOISE = 4.0  # a s of a family with h = 1 in a table of its own
 SIZE = 0.6
 SHARE_PART, SHARE_SIZE, FULL = 0.475, 0.8, 2.0
 READ = 0.35
 READ_ROOT = 0.42  # a margin of one variable is a sum over all cells: there shrinkage helps less
 MERGE_CLEAR, MERGE_DROWNED = 0.42, 0.5  # size costs more where noise drowns the cells that are empty
-CROWDED = 0.15
+CROWDED = 0.15  # the sum of what noise is to all families (`merge_exponent`) half way from the one to the other
 LESS_MERGED = (0.5, 0.6)  # powers at which fewer tables merge, tried as well: tables drawn together cost less apart
 BETTER = 0.985  # and taken where that lowers the predicted sum of errors to less than this part
 LARGEST_PLANNED_RANK = 120  # of the noise of a block: less than the largest that can be drawn, joint.LARGEST_RANK
@@ -59,7 +60,7 @@ LARGEST_GROUP = 10_000  # cells of all its tables
 LARGEST_BLOCK = 48  # cells of one table in a block: beyond, drawing together gains little and takes long
 ALL_PAIRS = 300  # groups: up to this many, those without a common name are tried as well
 KEEP = 0.5  # of the share that a group would have if errors had no limit: what looks hopeless may not be
-ROUNDS = 60
+ROUNDS = 60  # of `saturating_shares`
 MOST_SIGNAL = 1e100  # beyond, errors would be 0 and nothing would say how to share
 
 
@@ -112,24 +113,6 @@ def deviations(schema: Schema, plan: Grouping) -> dict[frozenset[str], float]:
     return result
 
 
-def noise_to_signal(structure: Structure, noise: Mapping[frozenset[str], float], records: float) -> dict[str, float]:
-    """Per node, the noise on a cell of its family, as a part of an average count; infinite if not measured.
-
-    `noise` holds the deviation of every table's cells, in the units in which there are so many records.
-    """
-    schema, holders = structure.schema, holders_of({names: names for names in noise})
-    result = {}
-    for node in structure.nodes:
-        family = frozenset(structure.family(node).names)
-        cells = schema.cells(family)
-        summed = [
-            noise[names] * math.sqrt(schema.cells(names) / cells)
-            for names in set.intersection(*(holders.get(name, set()) for name in family))
-        ]
-        result[node] = min(summed, default=math.inf) * cells / records
-    return result
-
-
 def clear_error(
     structure: Structure,
     groups: Sequence[Group],
@@ -151,14 +134,8 @@ def can_draw(structure: Structure, epsilon: float, l1: int) -> bool:
 
     From public facts alone, so that what the count of rows and a look turn out to be cannot make a release fail.
     """
-    largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / (LEAST * epsilon)
-    return largest * LARGEST_GROUP <= joint.LARGEST_WORK and can_count(structure)
-
-
-def can_count(structure: Structure) -> bool:
-    """Whether the tables of every choice can be counted: families, what merging may add to each, one for every node."""
-    cells = sum(structure.cells(node) + LARGEST_MERGED + structure.schema[node].size for node in structure.nodes)
-    return cells <= MAX_TOTAL_CELLS
+    largest = l1 * 2 * len(structure.nodes) * (1.0 + LEAST) / LEAST  # scale, times epsilon, which may be next to 0
+    return largest * LARGEST_GROUP <= joint.LARGEST_WORK * epsilon and can_count(structure)
 
 
 def merge_exponent(schema: Schema, families: Iterable[frozenset[str]], signal: float) -> float:
@@ -300,7 +277,7 @@ def _errors(
     tables = list(part)
     weight, half, owner = [], [], []
     for family, importance in wanted.items():
-        inside = set.intersection(*(holders[name] for name in family))
+        inside = holding(holders, family)
         names = min((tables[k] for k in inside), key=lambda names: (schema.cells(names), sorted(names)))
         index, equivalent = part[names]
         cells = min(schema.cells(family), largest)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpbn.errors import ImpossibleEvidenceError, TooLargeError
 from dpbn.graph import ancestors
 from dpbn.inference.networks import BatchInference
-from dpbn.learners.refinement import CELL_LIMIT, ModelMargins
+from dpbn.learners.refinement import CHEAP_CELLS, ModelMargins
 from dpbn.network import Structure
 from dpbn.workload import Query, Workload
 
@@ -53,7 +53,7 @@ def _simulated(
         made_up = {node: np.repeat(np.asarray(around[node])[None], draws, axis=0) for node in structure.nodes}
     families = [structure.family(node).names for node in relevant]
     margins = ModelMargins(structure, families)
-    if margins.largest > CELL_LIMIT:
+    if margins.largest > CHEAP_CELLS:
         return dict.fromkeys(relevant, 1.0)
     noisy = {}
     for node, family in zip(relevant, margins(made_up), strict=True):

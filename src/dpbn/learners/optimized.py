@@ -18,22 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import InputError, PrivacyError
-from dpbn.learners.coarse import Plan, Planner, as_told, doubtful, plan_coarse
+from dpbn.learners.coarse import Plan, Planner, as_told, doubtful, noise_to_signal, plan_coarse
 from dpbn.learners.estimate import estimate
 from dpbn.learners.groups import (
     MOST_SIGNAL,
     Grouping,
-    can_count,
     can_draw,
     clear_error,
     deviations,
-    noise_to_signal,
     plan_groups,
 )
 from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
-from dpbn.learners.strategy import LEAST, OF_PRECISION, Strategy, plan_tables
+from dpbn.learners.strategy import LEAST, OF_PRECISION, Strategy, can_count, plan_tables
 from dpbn.measure import Curator
 from dpbn.measurement import (
     AT_ONCE,
@@ -82,8 +80,9 @@ def learn_optimized(
         return Learned(dict(public_cpts), {})
     weights = influences(structure, workload) if workload else None
     if stage_one is None:
-        said = [node for node, alpha in prior.items() if np.ptp(alpha.reshape(-1, alpha.shape[-1]), axis=0).any()]
-        measurements = measure_once(structure, curator, public_cpts, weights, said)
+        # where pseudo-counts differ from row to row, rows that became one would mix them
+        fixed = [node for node, alpha in prior.items() if np.ptp(alpha.reshape(-1, alpha.shape[-1]), axis=0).any()]
+        measurements = measure_once(structure, curator, public_cpts, weights, fixed)
     else:
         strategy = plan_tables(structure, public_cpts, weights)
         measurements = measure_in_stages(
@@ -98,11 +97,14 @@ def measure_once(
     curator: Curator,
     public: Collection[str],
     weights: Mapping[str, float] | None,
-    whole: Collection[str] = (),
+    fixed: Collection[str] = (),
 ) -> tuple[Measurement, ...]:
-    """The tables with noise drawn together, or with delta > 0 apart where less error is predicted (many tables)."""
+    """The tables with noise drawn together, or with delta > 0 apart where less error is predicted (many tables).
+
+    The nodes `fixed` keep their parents.
+    """
     budget, sensitivity = curator.budget, curator.sensitivity
-    fixed = {*public, *whole}
+    fixed = {*public, *fixed}
     together = can_draw(structure, LEFT * budget.epsilon, sensitivity.l1)
     if budget.delta > 0:
         asked = with_delta(plan_tables(structure, public, weights, power=OF_PRECISION), budget, sensitivity)
@@ -194,16 +196,17 @@ def decided(
     rows: float,
     rest: float,
     fixed: Collection[str],
-    looks: bool,
+    may_look: bool,
 ) -> tuple[Plan, float]:
     """The plan without the parents that are better left out, and what is left of epsilon.
 
-    Where noise may drown families a small part of epsilon is for a look at how many of their records stand out.
+    Where noise may drown families a small part of epsilon is for a look at how many of their records stand out; not
+    with a workload, since what follows from the look knows no weights.
     """
     planned = cache(planner)  # after the look it begins with the same plans
     found = plan_coarse(structure, planned, fixed)
     doubt = doubtful(found, fixed)
-    if looks and doubt.families:
+    if may_look and doubt.families:
         moved = len(doubt.families) * curator.sensitivity.max_contributions
         part = min(max(WORTH * curator.sensitivity.l1 / (rows * curator.budget.epsilon), LEAST_LOOK), MOST_LOOK)
         cost, rest = accounting.split(rest, [part, 1.0 - part])

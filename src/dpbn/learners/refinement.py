@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 STEPS = 6
 CONTRADICTS = 3.0  # deviations of the mean square by which a table must miss what the network expects
 LEAST = 0.05  # a step lowers no cell's guess below this part of what the network expects
-CELL_LIMIT = 4_000_000  # of the largest factor: beyond it the network is left as it is
+CHEAP_CELLS = 4_000_000  # of the largest factor: beyond it the network is left as it is
 CHUNK_CELLS = 500_000  # of the largest factor over a chunk of networks: stays in cache
 AT_ONCE = 16  # networks in a chunk nevertheless: most factors are small, and calls cost more than they do
 MOST_CELLS = 16_000_000  # of all factors over such a chunk
@@ -55,7 +55,7 @@ class ModelMargins:
         self._scopes = [*families, *extra]
         self._shapes = [structure.schema.shape(names) for names in tables]
         graph = graph_of_scopes(len(self._sizes), self._scopes)
-        elimination = cheapest_elimination(graph, self._sizes, limit=CELL_LIMIT)
+        elimination = cheapest_elimination(graph, self._sizes, limit=CHEAP_CELLS)
         self.largest = elimination.largest
         self._width = max(1, CHUNK_CELLS // self.largest, min(AT_ONCE, MOST_CELLS // elimination.cells))
         self._order = elimination.order

@@ -31,8 +31,8 @@ def learner_of(
     """
     if method == "exact":
         raise InputError("options and forecasts must be of a method with noise, got method 'exact'")
-    if method not in LEARNERS:
-        known_methods = sorted([*LEARNERS, "exact"])
+    known_methods = sorted([*LEARNERS, "exact"])
+    if method not in known_methods:  # a list: what cannot be hashed is no method either
         raise InputError(f"method must be one of {known_methods}, got {method!r}{did_you_mean(method, known_methods)}")
     if method in PURE and delta:
         raise InputError(f"delta must be 0 for method {method!r}, which is pure, got {delta!r}")

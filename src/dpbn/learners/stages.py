@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpbn.learners.estimate import estimate, family_homes, family_margin, layout
 from dpbn.learners.influence import influences
-from dpbn.learners.refinement import CELL_LIMIT, model_margins
+from dpbn.learners.refinement import CHEAP_CELLS, model_margins
 from dpbn.learners.strategy import Strategy
 from dpbn.measure import Curator
 from dpbn.measurement import Ladder, Measurement, Moments, Names, Request, estimated_rows
@@ -55,7 +55,7 @@ def measure_in_stages(
     ]
     shown = curator.gradual(ladders, stage="one")
     margins = model_margins(structure, strategy.tables)
-    if margins.largest > CELL_LIMIT:  # nothing to predict with: the public split
+    if margins.largest > CHEAP_CELLS:  # nothing to predict with: the public split
         levels = [rungs] * len(ladders)
     else:
         cpts = estimate(structure, shown.measurements, prior=prior, public_cpts=public_cpts)

@@ -27,7 +27,7 @@ from typing import NamedTuple, TypeVar
 
 from dpbn.domain import Schema
 from dpbn.measurement import Names
-from dpbn.network import MAX_TABLE_AXES, Structure
+from dpbn.network import MAX_TABLE_AXES, MAX_TOTAL_CELLS, Structure
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -35,7 +35,7 @@ Item = TypeVar("Item")
 MERGE = 0.35
 FAMILY = 0.25
 LARGE = 1000
-LARGEST_MERGED = 5000
+LARGEST_MERGED = 5000  # cells of a table that others merge to
 LEAST = 0.01  # of an equal share: every CPT is released, so every table is measured well enough to be no nuisance
 OF_EPSILON, OF_PRECISION = 1 / 2, 2 / 3  # powers of the costs that shares are in proportion to
 
@@ -70,6 +70,12 @@ def plan_tables(
     return Strategy(tuple(tables), tuple(part / whole for part in parts))
 
 
+def can_count(structure: Structure) -> bool:
+    """Whether the tables of every choice can be counted: families, what merging may add to each, one for every node."""
+    cells = sum(structure.cells(node) + LARGEST_MERGED + structure.schema[node].size for node in structure.nodes)
+    return cells <= MAX_TOTAL_CELLS
+
+
 def family_weights(
     structure: Structure, public: Iterable[str], weights: Mapping[str, float] | None
 ) -> tuple[dict[str, float], dict[frozenset[str], float]]:
@@ -87,8 +93,7 @@ def table_costs(
     holders = holders_of({names: names for names in cells})
     weights = dict.fromkeys(cells, 0.0)
     for family, weight in families.items():
-        inside = set.intersection(*(holders[name] for name in family))
-        home = min(inside, key=lambda names: (cells[names], sorted(names)))
+        home = min(holding(holders, family), key=lambda names: (cells[names], sorted(names)))
         weights[home] += weight * _counted(structure.schema.cells(family)) ** FAMILY
     return {names: _counted(size) ** MERGE * weights[names] for names, size in cells.items()}
 
@@ -124,13 +129,18 @@ def holders_of(tables: Mapping[Key, Iterable[str]]) -> dict[str, set[Key]]:
     return holders
 
 
+def holding(holders: Mapping[str, set[Key]], names: Iterable[str]) -> set[Key]:
+    """The keys of the tables that contain all of `names`, of which there must be one."""
+    return set.intersection(*(holders.get(name, set()) for name in names))
+
+
 def maximal(families: Iterable[frozenset[str]]) -> list[frozenset[str]]:
     """The families that are not inside another, in a fixed order."""
     distinct = sorted(set(families), key=lambda f: (-len(f), sorted(f)))
     holders: dict[str, set[frozenset[str]]] = {}
     result = []
     for family in distinct:
-        if not family or not set.intersection(*(holders.get(name, set()) for name in family)):
+        if not family or not holding(holders, family):
             result.append(family)
             for name in family:
                 holders.setdefault(name, set()).add(family)
@@ -152,8 +162,7 @@ def merged(
     holders = holders_of(dict(enumerate(tables)))
     cells, weights = [schema.cells(names) for names in tables], [0.0] * len(tables)
     for family in sorted(families, key=sorted):
-        inside = set.intersection(*(holders[name] for name in family))
-        home = min(inside, key=lambda index: (cells[index], index))
+        home = min(holding(holders, family), key=lambda index: (cells[index], index))
         weights[home] += families[family] * schema.cells(family) ** FAMILY
 
     def part(table: _Merged) -> float:

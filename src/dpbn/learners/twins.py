@@ -31,7 +31,7 @@ from dpbn.learners.stein import Rows, account, per_repetition
 Array = NDArray[np.float64]
 
 TWINS = 0.005  # distance of a state from the centre if there are two; in proportion to 1/sqrt(states)
-STRANGERS = 0.2
+STRANGERS = 0.2  # the same for nodes that are no twins
 ROUNDS = 3
 LOG_ODDS = np.arange(-6.0, 7.0)  # of a pair to be twins
 DOUBT = 2.0  # prior weight against: pairs known not to be twins

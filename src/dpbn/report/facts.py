@@ -24,7 +24,7 @@ MOST_CELLS = 50_000  # of all tables together; beyond it a page does without int
 
 
 @dataclass(frozen=True, slots=True)
-class WeakRow:
+class RowBelowFloor:
     """A CPT row below the noise floor: the parents' states and the noisy number of records behind it."""
 
     node: str
@@ -41,7 +41,7 @@ class Facts:
     title: str
     file: str  # the release's name, for the lines that open it
     support: Mapping[str, Support]
-    weak_rows: tuple[WeakRow, ...]
+    weak_rows: tuple[RowBelowFloor, ...]
     intervals: Mapping[str, Interval]  # of CPT cells, by node; empty without noise, beyond MOST_CELLS, or unwanted
 
     def reliability(self, node: str) -> str:
@@ -78,13 +78,13 @@ def parent_rows(release: Release, node: str) -> Iterator[tuple[tuple[int, ...], 
         yield index, tuple((p, labels[i]) for p, labels, i in zip(parents, states, index, strict=True))
 
 
-def _weak_rows(release: Release, support: Mapping[str, Support]) -> Iterator[WeakRow]:
+def _weak_rows(release: Release, support: Mapping[str, Support]) -> Iterator[RowBelowFloor]:
     for node, its in support.items():
         weak = its.below_floor
         if weak.any():
             for index, parents in parent_rows(release, node):
                 if weak[index]:
-                    yield WeakRow(node, parents, float(its.counts[index]), its.row_deviation)
+                    yield RowBelowFloor(node, parents, float(its.counts[index]), its.row_deviation)
 
 
 def counted(count: int, noun: str) -> str:

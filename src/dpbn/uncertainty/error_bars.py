@@ -62,7 +62,6 @@ class ErrorBars:
     def __init__(self, release: Release, *, replicates: int = 100, seed: int = 0):
         self._release, self._count, self._seed = release, replicates, seed
         self._structure = release.structure
-        self._engine = MaximumEngine(Model(release.structure), CELL_LIMIT)
 
     @cached_property
     @np.errstate(under="ignore")  # as NumPy has it, also for a caller who has it raise
@@ -133,7 +132,8 @@ class ErrorBars:
         """
         if not isinstance(assignment, Mapping):
             raise QueryError(f"an assignment must be a mapping of node to state, got {type(assignment).__name__}")
-        model, words = self._engine.model, self._engine.model.vocabulary
+        model = Model(self._structure)  # of this question alone: its CPTs change from network to network
+        engine, words = MaximumEngine(model, CELL_LIMIT), model.vocabulary
         findings = words.findings(evidence)
         if not assignment and len(findings.hard) == len(words.nodes):  # nothing is left to explain
             return 1.0
@@ -142,7 +142,7 @@ class ErrorBars:
         same = 0
         for cpts in self._around:
             model.cpts = cpts
-            same += self._engine.map(targets, findings)[0] == wanted
+            same += engine.map(targets, findings)[0] == wanted
         return same / self._count
 
 

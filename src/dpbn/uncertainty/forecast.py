@@ -177,6 +177,8 @@ def plan(
     `on_unknown`): say in `rows` how many will.
     """
     structure = load_structure(structure)
+    if not structure.nodes:
+        raise InputError("a structure to plan for must have at least one node, got none")
     for name, count in (("rows", rows), ("simulations", simulations)):
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise InputError(f"{name} must be a whole number >= 1, got {count!r}")

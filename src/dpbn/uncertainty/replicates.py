@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.learners.procedure1 import normalised_rows
-from dpbn.learners.refinement import CELL_LIMIT, ModelMargins
+from dpbn.learners.refinement import CHEAP_CELLS, ModelMargins
 from dpbn.measurement import Names, estimated_rows
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.support import Support, supports
@@ -107,7 +107,7 @@ def _counted(
     if rows <= 1.5 * MOST_ROWS:
         return truth, counts
     factor, margins = rows / drawn, ModelMargins(structure, tables)
-    if margins.largest <= CELL_LIMIT:
+    if margins.largest <= CHEAP_CELLS:
         means = [drawn * margin for margin in margins(truth)]
         pairs = zip(means, counts, strict=True)
         scaled = [mean * factor + (table - mean) * math.sqrt(factor) for mean, table in pairs]
