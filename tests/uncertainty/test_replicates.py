@@ -8,7 +8,7 @@ import pytest
 import dpbn
 from dpbn.measurement import Measurement, variance_apart
 from dpbn.uncertainty import replicates
-from dpbn.uncertainty.replicates import _counted, _frequencies, as_released, plausible_truths, replicate
+from dpbn.uncertainty.replicates import _counted, _frequencies, _leanings, as_released, plausible_truths, replicate
 from dpbn.uncertainty.simulate import simulated_noise
 
 SHARES = np.array([0.5, 0.3, 0.2])
@@ -112,10 +112,24 @@ def test_truths_scatter_as_far_as_records_and_noise_leave_open(scale, prior):
 
 
 def test_rows_that_noise_hides_move_together_and_known_ones_do_not():
-    for scale, least, most in ((1e4, 0.4, 0.6), (1e-3, -0.1, 0.1)):
+    for scale, least, most in ((1e4, 0.2, 0.3), (1e-3, -0.1, 0.1)):
         drawn = plausible_truths(pair_release(scale), 4_000)["b"]
         together = np.corrcoef(drawn[:, 0, 2], drawn[:, 1, 2])[0, 1]
-        assert least < together < most  # Dirichlet(3 q) of a common q: half of the variance is common
+        assert least < together < most  # Dirichlet(3 q): half of the variance is q's, which is common every other time
+
+
+def test_rows_lean_as_the_node_does_or_as_one_parent_says():
+    """Of 2 x 3 rows all lean alike one time in three, those with one state of the first parent another."""
+    leanings = _leanings((2, 3, 4), 6_000, np.random.default_rng(0))
+    assert leanings.shape == (6_000, 2, 3, 4)
+    np.testing.assert_allclose(leanings.sum(axis=-1), 1.0)
+    np.testing.assert_allclose(leanings.mean(axis=0), 0.25, atol=0.01)
+    alike = {(a, b): np.mean(leanings[:, 0, 0, 0] == leanings[:, a, b, 0]) for a in (0, 1) for b in (0, 1, 2)}
+    assert alike[0, 0] == 1.0
+    for other, part in {(0, 1): 2 / 3, (0, 2): 2 / 3, (1, 0): 2 / 3, (1, 1): 1 / 3, (1, 2): 1 / 3}.items():
+        assert alike[other] == pytest.approx(part, abs=0.03)
+    root = _leanings((4,), 50, np.random.default_rng(0))
+    assert root.shape == (50, 4) and len(np.unique(root[:, 0])) == 50
 
 
 def test_a_state_without_records_may_be_true_of_one_in_as_many():

@@ -2,9 +2,10 @@
 
 Nobody knows the true network, but a release tells how well it knows each row of its CPTs: as well as k records without
 noise would. So a replicate begins with a truth of its own, every row from Dirichlet(k p + m q): p is the released row,
-m its number of states, and q a distribution drawn once for all rows of the node, any as likely as any other.
-A known row stays close to p. Rows that noise hides may be far from p, all in the same direction: p is smoother than the
-truth, and does not tell. A state that no record had may be true of one in as many.
+m its number of states, and q a distribution drawn anew, any as likely as any other: by turns one for all rows of the
+node, or one for all rows with the same state of one of its parents. A known row stays close to p. Rows that noise hides
+may be far from p in the same direction: p is smoother than the truth, in its margin and in what a parent does to it,
+and does not tell. A state that no record had may be true of one in as many.
 
 From that truth rows are drawn, the tables that were measured are counted, noise of the published laws is added, and
 the learner's estimate is made again. `total` holds these networks, `sampled` what the same rows give without noise:
@@ -78,9 +79,20 @@ def plausible_truths(release: Release, count: int, seed: int = 0) -> dict[str, A
         states = cpt.shape[-1]
         said = np.broadcast_to(release.prior.get(node, 0.0), cpt.shape).sum(axis=-1)
         known = _known_records(support, states) + said
-        common = generator.dirichlet(np.ones(states), count).reshape(count, *[1] * (cpt.ndim - 1), states)
-        truth[node] = normalised_rows(generator.standard_gamma(known[..., None] * cpt + states * common))
+        leaning = _leanings(cpt.shape, count, generator)
+        truth[node] = normalised_rows(generator.standard_gamma(known[..., None] * cpt + states * leaning))
     return truth
+
+
+def _leanings(shape: tuple[int, ...], count: int, generator: np.random.Generator) -> Array:
+    """q of every row, so many times: the same along all axes of parents but one, or along all."""
+    *sizes, states = shape
+    axes, leanings = generator.integers(len(sizes) + 1, size=count), np.empty((count, *shape))
+    for axis in range(len(sizes) + 1):
+        chosen = axes == axis
+        apart = [size if place == axis else 1 for place, size in enumerate(sizes)]
+        leanings[chosen] = generator.dirichlet(np.ones(states), (int(chosen.sum()), *apart))
+    return leanings
 
 
 def _known_records(support: Support, states: int) -> Array:
