@@ -55,7 +55,7 @@ TRIPLES = ROWS.assign(c=["0", "1", "1"])
 ONE_MORE_TRIPLE = ONE_MORE.assign(c=["0", "1", "1", "0"])  # fills an empty cell of every pair with a
 STAR_NAMES = ("a", *(f"b{index}" for index in range(5)))
 STAR = _structure(STAR_NAMES, dict.fromkeys(STAR_NAMES[1:], ("a",)))  # the noise of two tables is drawn together
-STAR_ROWS = pd.DataFrame({name: ["0", "0", "1"] for name in STAR_NAMES})
+STAR_ROWS = pd.DataFrame({name: ["0", "0", "1"] * 300 for name in STAR_NAMES})  # so many that the plan hardly varies
 ONE_MORE_STAR = _with_more(STAR_ROWS, {name: ["1" if name == "a" else "0"] for name in STAR_NAMES})
 _OTHER = ("false", "true", "other")
 KINDS = Structure(  # a column of booleans to which one record of another kind comes first

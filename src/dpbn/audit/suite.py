@@ -96,7 +96,7 @@ def tasks(runs: int = FULL, learn_runs: int = 20_000, alarms: int = 100) -> list
     ]
     made += _delta_tasks(max(1000, runs // 2), 0.6 if full else 0.0)
     sizes = [learn_runs, learn_runs, learn_runs, learn_runs // 2, staged, learn_runs // 2, learn_runs, learn_runs]
-    floors = [0.5, 0.5, 0.8, 0.8, 0.3, 0.5, 0.3, 0.5] if learn_runs >= 20_000 else [0.0] * 8
+    floors = [0.5, 0.5, 0.8, 0.8, 0.3, 0.6, 0.3, 0.5] if learn_runs >= 20_000 else [0.0] * 8
     weights = [110, 330, 250, 120, 350, 250, 110, 110]
     made += [
         Task(f"whole of learn, {subject.name}", partial(_verdict, subject, size), floor=floor, weight=weight)
