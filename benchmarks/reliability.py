@@ -77,6 +77,7 @@ def _audit(figures: dict[str, Any] | None) -> str:
     tightness = ", ".join(f"**{line['tightness']}** with {line['runs']:,} runs" for line in figures["family"])
     failed = figures["failed"]
     outcome = f"**Not as they must be: {', '.join(failed)}.**" if failed else "Every line is as it must be."
+    outcome += f" {figures['remark']}" if "remark" in figures else ""
     seen = (
         f"{_when(figures)}: {figures['clean_audits']} clean audits, "
         f"**{figures['false_alarms']} false alarms**; {figures['caught']} of {figures['broken']} broken variants caught; "

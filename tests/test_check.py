@@ -105,12 +105,13 @@ def test_it_says_what_the_first_count_would_say_of_rows_read_later(asia, tmp_pat
 
 
 @pytest.mark.parametrize("policy", ["drop", "catch_all", "other"])
-def test_values_that_are_dropped_or_caught_are_counted_for_the_custodian(policy):
+@pytest.mark.parametrize("column", ["a", "x, got y; z"])
+def test_values_that_are_dropped_or_caught_are_counted_for_the_custodian(policy, column):
     """A mistyped column name or state would otherwise show in the release only, as a catch-all state of all records."""
-    schema = Schema((Variable("a", ("0", "1", "other"), catch_all="other"),))
-    data = pd.DataFrame({"a": ["0", "1", "x", None] * 5})
-    with pytest.warns(UserWarning, match=r"on_unknown='\w+' will be needed: .* in 'a': 10, of 20 records$"):
+    schema = Schema((Variable("a", ("0", "1", "other"), column=column, catch_all="other"),))
+    data = pd.DataFrame({column: ["0", "1", "x", None] * 5})
+    with pytest.warns(UserWarning, match=rf"on_unknown='\w+' will be needed: .* in '{column}': 10, of 20 records$"):
         dpbn.check(data, Structure(schema, Dag(("a",), {})), on_unknown=policy)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        dpbn.check(data[data["a"].isin(["0", "1"])], Structure(schema, Dag(("a",), {})), on_unknown=policy)
+        dpbn.check(data[data[column].isin(["0", "1"])], Structure(schema, Dag(("a",), {})), on_unknown=policy)

@@ -87,3 +87,5 @@ class LedgerCorruptError(PrivacyError):
 
 class DataError(DpbnError):
     """For the custodian only: the private table does not fit the public schema."""
+
+    unknown = ""  # which columns hold how many values that are missing or undeclared, if that is what is wrong

@@ -156,8 +156,7 @@ def check(
         try:
             open_source(data, load_structure(structure), **reading).counts([()])
         except DataError as error:
-            found = str(error).partition(", got ")[2].partition(";")[0]
-            warnings.warn(f"on_unknown={policy!r} will be needed: {found}", stacklevel=2)
+            warnings.warn(f"on_unknown={policy!r} will be needed: {error.unknown or error}", stacklevel=2)
 
 
 class _WouldSpend(BaseException):

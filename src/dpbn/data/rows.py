@@ -98,10 +98,13 @@ class Reading:
         if catching and self.unit not in found:
             drop += ", 'catch_all' puts such values into the states declared for them"
         advice = f"no record fits in {never!r}: is it the right column, of the right type?" if never else drop
-        raise DataError(
+        wrong = f"missing or undeclared values in {told}{more}, of {rows} records"
+        error = DataError(
             f"columns must hold values of the declared domains only (on_unknown={self.on_unknown!r}), "
-            f"got missing or undeclared values in {told}{more}, of {rows} records{declared}; {advice}"
+            f"got {wrong}{declared}; {advice}"
         )
+        error.unknown = wrong
+        raise error
 
 
 class RowSource:
