@@ -142,7 +142,7 @@ def check(
 
     The whole table is read. Nothing is charged or released. Unknown values that `on_unknown` would drop or put into a
     catch-all state are counted in a warning. What is said is for the custodian only, like all that `learn` says of a
-    table before its noise.
+    table before its noise; a policy or a state that is changed because of it tells others.
     """
     if _is_private(settings.get("method"), settings.get("noise")):
         if ledger is None and dataset is None:

@@ -24,12 +24,6 @@ METHODS = {
     "optimized": "dpbn's optimized choice of tables and shares",
     "exact": "relative frequencies without noise",
 }
-_POLICIES = {
-    "error": "A table with a value outside the declared states is refused as a whole, so there were none; the promise "
-    "compares tables that are not refused.",
-    "drop": "Records with a value outside the declared states were left out.",
-    "catch_all": "Values outside the declared states were put into the state each variable declares for them.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +77,7 @@ def points(release: Release) -> tuple[Point, ...]:
             "The custodian who ran the program and held the table, and the machine it ran on. The structure, the "
             "states and all options must have been chosen without looking at the table.",
         ),
-        Point(
-            "unknown_values",
-            "What happened to unknown values?",
-            _POLICIES.get(
-                release.on_unknown,
-                f"Values outside the declared states were put into the declared state “{release.on_unknown}”.",
-            ),
-        ),
+        Point("unknown_values", "What happened to unknown values?", _unknown_values(release)),
         Point(
             "limits",
             "What is not promised?",
@@ -132,6 +119,28 @@ def _failure(release: Release) -> str:
         return "No. δ = 0: the bound holds always (pure differential privacy)."
     shown = bound(delta, 6)
     return f"δ = {shown}: besides the factor e^ε, the probability of anything may differ by at most {shown}."
+
+
+def _unknown_values(release: Release) -> str:
+    """What became of them, and of which tables the promise does not speak: those that they would refuse."""
+    policy = release.on_unknown
+    if policy == "drop":
+        return "Records with a value outside the declared states were left out."
+    place = f"the declared state “{policy}”" if policy != "catch_all" else "the state each variable declares for them"
+    caught = "" if policy == "error" else f"Values outside the declared states were put into {place}. "
+    refused = []
+    if policy == "error":
+        refused.append("a value outside the declared states")
+    elif any(its.catch_all is None or policy not in ("catch_all", its.catch_all) for its in release.structure.schema):
+        refused.append("such a value where no such state is declared")
+    if release.guarantee.unit:
+        refused.append("a record without a person")
+    if not refused:
+        return caught.rstrip()
+    return (
+        f"{caught}A table with {' or '.join(refused)} is refused as a whole, so there were none; the promise compares "
+        "tables that are not refused."
+    )
 
 
 def _mechanism(release: Release) -> str:

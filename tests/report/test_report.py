@@ -19,7 +19,7 @@ import pytest
 
 import dpbn
 from dpbn.display import escaped, graph_svg, network_html, probability, release_html
-from dpbn.errors import InputError
+from dpbn.errors import DataError, InputError
 from dpbn.report import write_report
 from dpbn.report.facts import RowBelowFloor, facts_of
 from dpbn.report.page import MOST_WEAK_ROWS, page
@@ -239,6 +239,33 @@ def test_unit_and_delta_are_explained(release):
     assert "column “patient”" in words and "4 records" in words and "1e-06" in words
     swapped = replace(release, guarantee=replace(release.guarantee, neighbors="replace"))
     assert "replaced by any other" in points(swapped)[1].answer
+
+
+@pytest.mark.parametrize("policy", ["error", "drop", "catch_all", "other"])
+@pytest.mark.parametrize("declared", [(), ("a",), ("a", "b")])
+@pytest.mark.parametrize("unit", [None, "patient"])
+def test_who_could_be_told_by_a_refusal_is_not_promised_anything(policy, declared, unit):
+    """The statement says of which tables the promise speaks exactly where learn refuses some."""
+    states = ("0", "1", "other")
+    variables = [dpbn.Variable(x, states, catch_all="other" if x in declared else None) for x in ("a", "b")]
+    structure = dpbn.Structure(dpbn.Schema(variables), dpbn.Dag(("a", "b"), {}))
+    clean = pd.DataFrame({"a": ["0", "1"], "b": ["0", "1"], "patient": ["p", "q"]}, dtype=object)
+    try:
+        release = dpbn.learn(clean, structure, 1.0, on_unknown=policy, unit=unit)
+    except InputError:
+        assert not declared  # no state of that name
+        return
+    refused = set()
+    for column in ["a", "b"] if unit is None else ["a", "b", "patient"]:
+        strange = clean.copy()
+        strange.loc[0, column] = None
+        try:
+            dpbn.learn(strange, structure, 1.0, on_unknown=policy, unit=unit)
+        except DataError:
+            refused.add(column)
+    answer = next(point.answer for point in points(release) if point.key == "unknown_values")
+    assert ("the promise compares tables that are not refused" in answer) == bool(refused)
+    assert ("without a person" in answer) == ("patient" in refused)
 
 
 def test_a_group_has_a_larger_delta_too(release):
