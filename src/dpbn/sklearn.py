@@ -334,7 +334,12 @@ def _label(rule: Matching, value: Any) -> Any:
         return dict(zip((False, True), _truths(variable), strict=False)).get(value, str(value))
     elif code is None and isinstance(value, (int, float)) and not _numeric(variable):
         code = next((place for place in range(variable.size) if place == value), None)
-    return str(value) if code is None else variable.states[code]
+    if code is not None:
+        return variable.states[code]
+    try:
+        return str(value)
+    except ValueError:  # Python writes no whole number of thousands of digits
+        return ""  # which is no label either
 
 
 def _truths(variable: Variable) -> Sequence[str]:
