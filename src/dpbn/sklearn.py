@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbn.data.sealed import sealed
 from dpbn.domain import Schema, Variable
 from dpbn.errors import InputError, MissingExtraError, PrivacyError, did_you_mean
 from dpbn.formats import load_structure
@@ -167,10 +168,11 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
             return X, y
-        except (TypeError, ValueError) as error:
-            found = type(error), re.split(r"\n|: [\w.]*['\"\[(]", str(error), maxsplit=1)[0]
-        kind, reason = found
-        raise (kind if kind in (TypeError, ValueError) else ValueError)(reason)
+        except Exception as error:
+            kind, reason = type(error), re.split(r"\n|: [\w.]*['\"\[(]", str(error), maxsplit=1)[0]
+        if kind not in (TypeError, ValueError):  # of an engine, which may quote a value anywhere
+            kind, reason = ValueError, f"X and y must be readable, got {kind.__name__}"
+        raise kind(reason)
 
     def _naive(self, features: int, y: NDArray[Any]) -> tuple[Structure, str, NDArray[Any]]:
         """Target on top, every column below it, all domains public."""
@@ -263,6 +265,7 @@ def _tell_of_places(columns: Mapping[Variable, Sequence[Any]]) -> None:
         )
 
 
+@sealed
 def _cells(given: Any, checked: NDArray[Any], place: int) -> list[Any]:
     """One column of X, each value as it was given: in one array, one record could change the type of all values."""
     if hasattr(given, "iloc"):
@@ -276,6 +279,7 @@ def _cells(given: Any, checked: NDArray[Any], place: int) -> list[Any]:
     return [row[place] for row in given]
 
 
+@sealed
 def _values(y: Any) -> list[Any]:
     """The values of y, each as it was given."""
     if hasattr(y, "iloc"):

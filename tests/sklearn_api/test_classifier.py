@@ -14,6 +14,7 @@ import pytest
 import dpbn
 from dpbn import Dag, Schema, Structure, Variable
 from dpbn.errors import DataError, InputError, PrivacyError
+from tests.trust.canary import chain
 
 sklearn = pytest.importorskip("sklearn")
 from sklearn.base import clone  # noqa: E402
@@ -351,6 +352,34 @@ def test_complaints_about_rows_do_not_quote_them(X, y, reason):
     with pytest.raises(ValueError, match=reason) as refused:
         model.fit(X, y)
     assert not any(secret in str(refused.value) for secret in ("31.25", "47.5", "SECRET"))
+    assert refused.value.__cause__ is None and refused.value.__context__ is None
+
+
+BYTES = pa.Array.from_buffers(
+    pa.string(), 2, [None, pa.py_buffer(np.array([0, 7, 10], "int32").tobytes()), pa.py_buffer(b"SEC\xffRETyes")]
+)
+FAR = pa.array([400_000_000_000, 0], pa.timestamp("s"))  # the year 14645: no time of Python's
+
+
+@pytest.mark.parametrize("policy", ["error", "drop"])
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (pa.table({"x": FAR}), ["no", "yes"]),
+        (pl.DataFrame({"x": pl.from_arrow(FAR)}), ["no", "yes"]),
+        (pa.table({"x": BYTES}), ["no", "yes"]),
+        (pa.table({"x": ["a", "b"]}), FAR),
+        (pa.table({"x": ["a", "b"]}), pl.from_arrow(FAR)),
+        (pa.table({"x": ["a", "b"]}), BYTES),
+    ],
+    ids=["time", "time of polars", "text", "class", "class of polars", "text of a class"],
+)
+def test_what_an_engine_cannot_read_is_not_quoted(X, y, policy):
+    schema = Schema((Variable("y", ("no", "yes")), Variable("x", ("a", "b"))))
+    model = DPBayesianNetworkClassifier(Structure(schema, Dag(schema.names, {})), "y", on_unknown=policy)
+    with pytest.raises((DataError, ValueError), match=r"must be readable") as refused:
+        model.fit(X, y)
+    assert not any(secret in text for text in chain(refused.value) for secret in ("14645", "SEC", "0xff", "out of"))
     assert refused.value.__cause__ is None and refused.value.__context__ is None
 
 
