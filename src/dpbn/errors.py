@@ -1,7 +1,8 @@
 """Every error dpbn raises on purpose. Messages say subject, requirement, received.
 
 `DataError` and its children speak to the custodian and may mention columns and counts of private
-data; they must never be copied into anything published. All other errors concern public facts only.
+data; they must never be copied into anything published. All other errors concern public facts only, but a
+`QueryError` quotes what is asked, also a value of a table to predict from.
 """
 
 from collections.abc import Iterable, Iterator
