@@ -100,7 +100,7 @@ def test_raw_columns_of_the_private_table_can_be_predicted_from(run, tmp_path):
     assert (tmp_path / "p.csv").read_text() == "no,yes\n0.9,0.1\n0.2,0.8\n"
     (tmp_path / "new.csv").write_text('years\n"71,5"\n')
     run("predict", "ill.json", "new.csv", "ill", "-o", "q.csv").refused("a number or one of ['young', 'old']")
-    assert "young (below 50), old (50 or more)" in " ".join(run("inspect", "ill.json").out.split())
+    assert "age years young (below 50), old (50 or more)" in " ".join(run("inspect", "ill.json").out.split())
     assert json.loads(run("inspect", "ill.json", "--json").out)["nodes"][0]["cut_points"] == [50]
     asked = json.loads(run("query", "ill.json", "ill", "--given", "age=71.5", "--json").out)
     assert asked["values"] == [0.2, 0.8] and asked["evidence"] == {"age": "old"}
