@@ -134,6 +134,15 @@ class Variable:
             raise StructureError(f"state of {self.name!r} must be one of {self.states}, got {state!r}{hint}") from None
 
 
+def likely_variable(received: object, variables: Iterable[Variable]) -> str:
+    """For a message: the variables whose column `received` is, else one whose name is like it, else nothing."""
+    variables = tuple(variables)
+    reading = [variable.name for variable in variables if variable.column is not None and variable.column == received]
+    if reading:
+        return f", the column of {' and '.join(map(repr, reading))}"
+    return did_you_mean(received, [variable.name for variable in variables])
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """An ordered set of variables with distinct names; `schema["HR"]` is the variable HR."""
@@ -176,7 +185,7 @@ class Schema:
         try:
             return self._positions[name]
         except (KeyError, TypeError):
-            hint = did_you_mean(name, self._positions)
+            hint = likely_variable(name, self.variables)
             raise StructureError(f"a variable must be one of the schema's {len(self)}, got {name!r}{hint}") from None
 
     def shape(self, names: Iterable[str]) -> tuple[int, ...]:

@@ -229,16 +229,16 @@ def test_a_schema_file_is_shown_before_anything_is_learned(run, tmp_path):
     """States in the wrong order would otherwise be seen in the release only, which is paid for."""
     (tmp_path / "s.toml").write_text(
         'unit = "patient"\nmax_contributions = 3\n'
-        '[variables.smoke]\ncolumn = "cigarettes"\ncut_points = [10]\n'
+        '[variables.smoke]\ncolumn = "cigarettes"\ncut_points = [10]\ncatch_all = "no"\n'
         '[variables.dysp]\nstates = ["yes", "no", "other"]\ncatch_all = "other"\n'
     )
     shown = " ".join(run("inspect", "asia", "--schema", "s.toml").out.split())
-    assert "smoke cigarettes yes (below 10), no (10 or more)" in shown
+    assert "smoke cigarettes yes (below 10), no (10 or more, catch-all)" in shown
     assert "yes, no, other (catch-all)" in shown and "unit: patient, at most 3 rows of each" in shown
     document = json.loads(run("inspect", "asia", "--schema", "s.toml", "--json").out)
     assert (document["unit"], document["max_contributions"]) == ("patient", 3)
     smoke, dysp = ({node["node"]: node for node in document["nodes"]}[name] for name in ("smoke", "dysp"))
-    assert smoke["column"] == "cigarettes" and smoke["catch_all"] is None
+    assert smoke["column"] == "cigarettes" and smoke["catch_all"] == "no"
     assert dysp["column"] == "dysp" and dysp["catch_all"] == "other"
     (tmp_path / "s.toml").write_text("")
     assert "every row is protected by itself" in run("inspect", "asia", "--schema", "s.toml").out

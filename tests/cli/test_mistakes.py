@@ -104,6 +104,8 @@ def test_raw_columns_of_the_private_table_can_be_predicted_from(run, tmp_path):
     assert json.loads(run("inspect", "ill.json", "--json").out)["nodes"][0]["cut_points"] == [50]
     asked = json.loads(run("query", "ill.json", "ill", "--given", "age=71.5", "--json").out)
     assert asked["values"] == [0.2, 0.8] and asked["evidence"] == {"age": "old"}
+    run("query", "ill.json", "ill", "-g", "years=71").refused("a node of the network, got 'years', the column of 'age'")
+    run("predict", "ill.json", "new.csv", "years", "-o", "q.csv").refused("got 'years', the column of 'age'")
     run("query", "ill.json", "ill", "-g", "age=71,5").refused("or a number (young is below 50, old is 50 or more)")
     (tmp_path / "old.csv").write_text('years,ill\n"71,5",no\n')
     run("learn", "old.csv", "ill.json", *LEARN).refused("'years' is declared to be a number or one of ['young', 'old']")

@@ -55,6 +55,7 @@ def test_alarm_packs_into_six_groups_that_cover_every_family():
     ("options", "message"),
     [
         ({"on_unknown": "other"}, "a declared catch-all state"),
+        ({"on_unknown": "catchall"}, "'catch_all' or a declared .* got 'catchall'; did you mean 'catch_all'"),
         ({"on_unknown": "catch_all"}, "declares a catch_all state, got none"),
         ({"on_unknown": None}, "got None"),
         ({"max_contributions": 2}, "must be 1 without a unit"),
@@ -91,7 +92,7 @@ def test_missing_repeated_and_mistyped_columns():
         open_source(pd.DataFrame({"z": ["a"]}), structure)
     with pytest.raises(DataError, match="several times"):
         open_source(pd.DataFrame([["a", "b"]], columns=["x", "x"]), structure)
-    with pytest.raises(DataError, match="text, numbers or booleans, got type timestamp"):
+    with pytest.raises(DataError, match="got type timestamp: of dates make numbers or states first"):
         open_source(pd.DataFrame({"x": pd.to_datetime(["2020-01-01"])}), structure).counts([("x",)])
     with pytest.raises(InputError, match="got dict"):
         open_source({"x": ["a"]}, structure)
@@ -132,3 +133,15 @@ def test_numbers_match_labels_that_they_equal_and_no_others():
     for column in (pa.array([1, 2], pa.int8()), pa.array([1.0, 0.5000001, 300.0001, 1 - 1e-9])):
         source = open_source(pa.table({"v": column}), structure, on_unknown="drop")
         assert source.counts([("v",)])["v",].tolist() == [1, 0, 0]
+
+
+def test_a_missing_column_says_which_name_it_may_have_and_how_to_declare_it():
+    structure = independent(Variable("hb", ("a",)), Variable("stay", ("b",)), Variable("sex", ("F",), column="gender"))
+    table = pd.DataFrame({"Hb": ["a"], "los": ["b"], "gender": ["F"]})
+    with pytest.raises(DataError) as caught:
+        open_source(table, structure)
+    told = str(caught.value)
+    assert "without ['hb', 'stay']; did you mean 'Hb' for 'hb'?; a column of another name" in told
+    with pytest.raises(DataError) as caught:
+        open_source(table.rename(columns={"Hb": "hb", "los": "stay", "gender": "g"}), structure)
+    assert str(caught.value).endswith("without ['gender']")  # its column is declared, and wrong

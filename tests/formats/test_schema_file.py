@@ -84,6 +84,8 @@ def test_any_label_reads_back(name, states, column):
         ("variables.age.states = ['a', 'a']", "distinct"),
         ("variables.age.cut_points = 3", "list of numbers"),
         ("variables.age.cut_points = ['3']", "list of numbers"),
+        ("variables.age.cut_points = ['2024-04-01']", "of dates make numbers or states first"),
+        ("variables.age.cut_points = [2024-04-01]", "of dates make numbers or states first"),
         ("variables.age.cut_points = [nan]", "finite"),
         ("variables.age.cut_points = [1, 2]", "one state more"),
         ("variables.age.cut_points = [1, 2]", r"^\[variables.age\]: variable 'age' must have"),

@@ -234,8 +234,8 @@ def _print_statement(release: Release) -> None:
 
 def _line(row: dict[str, Any], variable: Variable, released: bool) -> tuple[str, ...]:
     words = dict(variable.ranges)
-    if variable.catch_all:
-        words.setdefault(variable.catch_all, "catch-all")
+    if (state := variable.catch_all) is not None:
+        words[state] = f"{words[state]}, catch-all" if state in words else "catch-all"
     states = [f"{state} ({words[state]})" if state in words else state for state in variable.states]
     line = (row["node"], ", ".join(row["parents"]), ", ".join(states))
     if not released:

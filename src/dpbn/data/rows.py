@@ -67,7 +67,12 @@ class Reading:
         missing = [name for name in self.columns if name not in names]
         if missing:
             others = [name for name in names if isinstance(name, str) and name not in self.columns]
-            hint = next(filter(None, (did_you_mean(name, others) for name in missing)), "")
+            like, hint = next(((name, told) for name in missing if (told := did_you_mean(name, others))), ("", ""))
+            if hint and len(missing) > 1:
+                hint = f"{hint[:-1]} for {like!r}?"
+            plain = {its.column for its in self.matchings if its.variable.column is None}
+            if not plain.isdisjoint(missing):
+                hint += '; a column of another name is declared by column = "NAME" in the schema file'
             raise DataError(
                 f"the table must have a column for every variable{'' if self.unit is None else ' and for the unit'}, "
                 f"got {len(names)} columns without {missing[:10]}"
@@ -103,7 +108,7 @@ class Reading:
             f"columns must hold values of the declared domains only (on_unknown={self.on_unknown!r}), "
             f"got {wrong}{declared}; {advice}"
         )
-        error.unknown = wrong
+        error.unknown = f"{wrong}; {advice}" if never else wrong
         raise error
 
 

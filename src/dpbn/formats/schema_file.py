@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import re
 import tomllib
+from datetime import date
 from typing import Any
 
 from dpbn.domain import Schema, Variable
 from dpbn.errors import FormatError, StructureError, did_you_mean
+from dpbn.matching import FOR_DATES
 from dpbn.network import Structure
 
 _TOP = frozenset({"unit", "max_contributions", "variables"})
 _KEYS = frozenset({"column", "cut_points", "states", "catch_all"})
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TO_ESCAPE = re.compile(r'[\\"\x00-\x1f\x7f]')
 
 
@@ -91,7 +94,8 @@ def _declared(variable: Variable, table: Any) -> Variable:
     if "cut_points" in table and (
         not isinstance(cuts, list) or any(type(cut) not in (int, float) or abs(cut) > 1e300 for cut in cuts)
     ):
-        raise FormatError(f"cut_points of {subject} must be a list of numbers, got {cuts!r}")
+        hint = f": {FOR_DATES}" if isinstance(cuts, list) and any(map(_is_date, cuts)) else ""
+        raise FormatError(f"cut_points of {subject} must be a list of numbers, got {cuts!r}{hint}")
     try:
         return Variable(
             variable.name,
@@ -102,6 +106,10 @@ def _declared(variable: Variable, table: Any) -> Variable:
         )
     except StructureError as error:
         raise FormatError(f"{subject}: {error}") from None
+
+
+def _is_date(value: Any) -> bool:
+    return isinstance(value, date) or (isinstance(value, str) and bool(_DATE.match(value)))
 
 
 def _check_contributions(unit: str | None, max_contributions: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dpbn.domain import likely_variable
 from dpbn.errors import QueryError, did_you_mean
 from dpbn.inference.contraction import Array
 from dpbn.matching import Matching
@@ -58,7 +59,7 @@ class Vocabulary:
         try:
             return self.positions[name]
         except (KeyError, TypeError):
-            hint = did_you_mean(name, self.nodes)
+            hint = likely_variable(name, self.variables)
             told = repr(name) if isinstance(name, (str, int)) else type(name).__name__  # a table holds rows
             raise QueryError(f"a variable must be a node of the network, got {told}{hint}") from None
 
