@@ -75,6 +75,9 @@ def test_a_schema_is_given_a_sequence(variables):
 def test_what_a_state_stands_for_in_numbers():
     age = Variable("age", ("young", "middle", "old", "?"), cut_points=(40, 64.5), catch_all="?")
     assert age.ranges == {"young": "below 40", "middle": "40 to below 64.5", "old": "64.5 or more"}
+    assert age.meanings == {**age.ranges, "?": "catch-all"}
+    both = Variable("age", ("young", "old"), cut_points=(40,), catch_all="old")
+    assert both.meanings == {"young": "below 40", "old": "40 or more, catch-all"} and both.ranges["old"] == "40 or more"
     when = Variable("when", ("before", "after"), cut_points=(1704067212345,))  # milliseconds
     assert when.ranges == {"before": "below 1704067212345", "after": "1704067212345 or more"}
     assert Variable("tenth", ("a", "b"), cut_points=(0.1 + 0.2,)).ranges["a"] == "below 0.3"

@@ -121,6 +121,14 @@ class Variable:
         return dict(zip(self.states, words, strict=False))  # a catch-all state may come last
 
     @property
+    def meanings(self) -> dict[str, str]:
+        """What states stand for beside their labels, in words: ranges of numbers, the catch-all."""
+        words = self.ranges
+        if self.catch_all is not None:
+            words[self.catch_all] = ", ".join(filter(None, (words.get(self.catch_all), "catch-all")))
+        return words
+
+    @property
     def declared(self) -> str:
         """The values that are no unknown ones, in words, for messages."""
         more = f" and {self.size - 8} more" if self.size > 8 else ""

@@ -377,6 +377,11 @@ def test_a_wrong_level_is_wrong_usage_for_every_command(run, release, tmp_path):
     assert run("predict", release, "new.csv", "lung", "--interval", 2, "-o", "p.csv").code == 2
 
 
+def test_a_misspelt_node_of_a_workload_comes_back_with_a_suggestion(run, tmp_path):
+    (tmp_path / "w.json").write_text('[{"variables": ["lungs"]}]')
+    run("plan", "asia", "--workload", "w.json").refused("got 'lungs'; did you mean 'lung'?")
+
+
 def test_inspect_takes_a_source_or_a_structure_to_declare(run, tmp_path):
     assert run("inspect", "asia", "--schema-from", "asia").code == 2
     assert run("inspect", "--schema-from", "asia", "--node", "lung").code == 2

@@ -141,7 +141,7 @@ def test_a_missing_column_says_which_name_it_may_have_and_how_to_declare_it():
     with pytest.raises(DataError) as caught:
         open_source(table, structure)
     told = str(caught.value)
-    assert "without ['hb', 'stay']; did you mean 'Hb' for 'hb'?; a column of another name" in told
+    assert "without ['hb', 'stay']; a column of another name" in told and told.endswith("; did you mean 'Hb' for 'hb'?")
     with pytest.raises(DataError) as caught:
         open_source(table.rename(columns={"Hb": "hb", "los": "stay", "gender": "g"}), structure)
     assert str(caught.value).endswith("without ['gender']")  # its column is declared, and wrong

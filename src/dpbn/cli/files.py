@@ -233,9 +233,7 @@ def _print_statement(release: Release) -> None:
 
 
 def _line(row: dict[str, Any], variable: Variable, released: bool) -> tuple[str, ...]:
-    words = dict(variable.ranges)
-    if (state := variable.catch_all) is not None:
-        words[state] = f"{words[state]}, catch-all" if state in words else "catch-all"
+    words = variable.meanings
     states = [f"{state} ({words[state]})" if state in words else state for state in variable.states]
     line = (row["node"], ", ".join(row["parents"]), ", ".join(states))
     if not released:

@@ -72,7 +72,7 @@ class Reading:
                 hint = f"{hint[:-1]} for {like!r}?"
             plain = {its.column for its in self.matchings if its.variable.column is None}
             if not plain.isdisjoint(missing):
-                hint += '; a column of another name is declared by column = "NAME" in the schema file'
+                hint = '; a column of another name is declared by column = "NAME" in the schema file' + hint
             raise DataError(
                 f"the table must have a column for every variable{'' if self.unit is None else ' and for the unit'}, "
                 f"got {len(names)} columns without {missing[:10]}"
