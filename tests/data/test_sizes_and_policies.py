@@ -86,6 +86,16 @@ def test_catch_all_is_proposed_where_every_refused_column_has_one():
             open_source(pd.DataFrame(rows), structure, unit="p" if "p" in rows else None).counts([("x",)])
 
 
+def test_who_catches_values_is_not_sent_to_drop_without_a_word():
+    """"drop" catches nothing: the records whose values were to be caught would go as well."""
+    structure = independent(Variable("x", ("a", "other"), catch_all="other"), Variable("y", ("a", "b")))
+    table = pd.DataFrame({"x": ["?", "a", "?"], "y": ["a", "b", "?"]})
+    told = r"declare a catch_all state for 'y' too; on_unknown='drop' leaves out all records with an unknown value, also"
+    for policy in ("catch_all", "other"):
+        with pytest.raises(DataError, match=told):
+            open_source(table, structure, on_unknown=policy).counts([("x",)])
+
+
 def test_missing_repeated_and_mistyped_columns():
     structure = independent(Variable("x", ("a", "b")))
     with pytest.raises(DataError, match=r"got 1 columns without \['x'\]"):

@@ -99,8 +99,13 @@ class Reading:
             "" if first is None else f"; {first.column!r} is declared to be {first.variable.declared}, spelt like this"
         )
         drop = "on_unknown='drop' leaves such records out"
-        catching = all(its.variable.catch_all is not None for its in self.matchings if its.column in found)
-        if catching and self.unit not in found:
+        bare = [its.variable for its in self.matchings if its.column in found and its.variable.catch_all is None]
+        if self.on_unknown != "error" and bare:
+            drop = (
+                f"declare a catch_all state for {bare[0].name!r} too; on_unknown='drop' leaves out all records with an "
+                "unknown value, also in the other columns"
+            )
+        elif not bare and self.unit not in found:
             drop += ", 'catch_all' puts such values into the states declared for them"
         advice = f"no record fits in {never!r}: is it the right column, of the right type?" if never else drop
         wrong = f"missing or undeclared values in {told}{more}, of {rows} records"
