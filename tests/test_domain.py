@@ -1,5 +1,6 @@
 """Variable and Schema: what may be declared, and what is refused."""
 
+import numpy as np
 import pytest
 
 from dpbn import Schema, Variable
@@ -39,6 +40,8 @@ def test_a_variable_is_a_frozen_value():
     variable = Variable("age", ["young", "old", "?"], cut_points=[40], column="AGE", catch_all="?")
     assert variable.states == ("young", "old", "?")
     assert variable.cut_points == (40.0,)
+    decades = Variable("age", [str(decade) for decade in range(6)], cut_points=np.arange(40, 90, 10))
+    assert decades.cut_points == (40.0, 50.0, 60.0, 70.0, 80.0)
     assert (variable.size, variable.source_column, variable.index("old")) == (3, "AGE", 1)
     assert Variable("a", ("x",)).source_column == "a"
     with pytest.raises(AttributeError):

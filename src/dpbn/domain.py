@@ -82,7 +82,7 @@ class Variable:
         try:
             if isinstance(self.cut_points, str):  # "15" is not 1 and 5
                 raise TypeError
-            cuts = tuple(float(cut) for cut in self.cut_points or ())
+            cuts = () if self.cut_points is None else tuple(float(cut) for cut in self.cut_points)
         except (TypeError, ValueError, OverflowError):
             raise StructureError(
                 f"cut points of {self.name!r} must be a sequence of numbers, got {self.cut_points!r}"

@@ -87,10 +87,10 @@ def test_catch_all_is_proposed_where_every_refused_column_has_one():
 
 
 def test_who_catches_values_is_not_sent_to_drop_without_a_word():
-    """"drop" catches nothing: the records whose values were to be caught would go as well."""
+    """ "drop" catches nothing: the records whose values were to be caught would go as well."""
     structure = independent(Variable("x", ("a", "other"), catch_all="other"), Variable("y", ("a", "b")))
     table = pd.DataFrame({"x": ["?", "a", "?"], "y": ["a", "b", "?"]})
-    told = r"declare a catch_all state for 'y' too; on_unknown='drop' leaves out all records with an unknown value, also"
+    told = "declare a catch_all state for 'y' too; on_unknown='drop' leaves out all records with an unknown value"
     for policy in ("catch_all", "other"):
         with pytest.raises(DataError, match=told):
             open_source(table, structure, on_unknown=policy).counts([("x",)])
