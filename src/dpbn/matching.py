@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import InputError, StructureError, did_you_mean
+from dpbn.errors import InputError, StructureError, did_you_mean, received
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
@@ -168,7 +168,7 @@ def matchings(schema: Schema, on_unknown: str) -> tuple[Matching, ...]:
     """One rule per variable of `schema`, in its order."""
     if not isinstance(on_unknown, str) or not on_unknown:
         raise InputError(
-            f"on_unknown must be 'error', 'drop', 'catch_all' or a declared catch-all state, got {on_unknown!r}"
+            f"on_unknown must be 'error', 'drop', 'catch_all' or a declared catch-all state, got {received(on_unknown)}"
         )
     declared = sorted({variable.catch_all for variable in schema if variable.catch_all is not None})
     if on_unknown == "catch_all" and not declared:
@@ -178,7 +178,7 @@ def matchings(schema: Schema, on_unknown: str) -> tuple[Matching, ...]:
         hint = did_you_mean(on_unknown, ("error", "drop", "catch_all", *declared))
         raise InputError(
             f"on_unknown must be 'error', 'drop', 'catch_all' or a declared catch-all state ({states}), "
-            f"got {on_unknown!r}{hint}"
+            f"got {received(on_unknown)}{hint}"
         )
     return tuple(Matching(variable, _catch_all(variable, on_unknown)) for variable in schema)
 

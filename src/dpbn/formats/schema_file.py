@@ -21,7 +21,7 @@ from datetime import date
 from typing import Any
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import FormatError, StructureError, did_you_mean
+from dpbn.errors import FormatError, StructureError, did_you_mean, received
 from dpbn.matching import FOR_DATES
 from dpbn.network import Structure
 
@@ -62,7 +62,7 @@ def read_schema(text: str, structure: Structure) -> tuple[Structure, str | None,
     _check_keys(document, _TOP, "a schema file")
     unit, max_contributions = document.get("unit"), document.get("max_contributions", 1)
     if unit is not None and (not isinstance(unit, str) or not unit):
-        raise FormatError(f"unit must be the name of a column, got {unit!r}")
+        raise FormatError(f"unit must be the name of a column, got {received(unit)}")
     _check_contributions(unit, max_contributions)
     tables = document.get("variables", {})
     if not isinstance(tables, dict):
@@ -114,7 +114,7 @@ def _is_date(value: Any) -> bool:
 
 def _check_contributions(unit: str | None, max_contributions: Any) -> None:
     if type(max_contributions) is not int or max_contributions < 1:
-        raise FormatError(f"max_contributions must be a whole number >= 1, got {max_contributions!r}")
+        raise FormatError(f"max_contributions must be a whole number >= 1, got {received(max_contributions)}")
     if unit is None and max_contributions != 1:
         raise FormatError(f"max_contributions must be 1 without a unit, got {max_contributions}")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpbn.domain import likely_variable
-from dpbn.errors import QueryError, did_you_mean
+from dpbn.errors import QueryError, did_you_mean, received
 from dpbn.inference.contraction import Array
 from dpbn.matching import Matching
 from dpbn.network import Structure
@@ -60,8 +60,7 @@ class Vocabulary:
             return self.positions[name]
         except (KeyError, TypeError):
             hint = likely_variable(name, self.variables)
-            told = repr(name) if isinstance(name, (str, int)) else type(name).__name__  # a table holds rows
-            raise QueryError(f"a variable must be a node of the network, got {told}{hint}") from None
+            raise QueryError(f"a variable must be a node of the network, got {received(name)}{hint}") from None
 
     def targets(self, names: Sequence[Any], evidence: Iterable[int]) -> tuple[int, ...]:
         """Distinct, known and not observed."""
