@@ -217,6 +217,20 @@ def test_weak_rows_of_a_node_are_marked(run, patients):
     assert json.loads(run("inspect", "weak.json", "--node", node, "--json").out)["weak"] == weak.tolist()
 
 
+def test_an_answer_that_leans_on_weak_rows_says_how_much(run, patients):
+    """Many rows that are rare each may together be nearly all of the answer."""
+    run("learn", patients, "asia", "-e", 0.05, "-o", "weak.json", "-y")
+    ask = dpbn.Inference(dpbn.load_release("weak.json"))
+    weak = ask.query(["dysp"], {"asia": "yes"}).weak_rows
+    heaviest = max(sum(row.weight for row in weak if row.node == node) for node in {row.node for row in weak})
+    told = run("query", "weak.json", "dysp", "--given", "asia=yes").err
+    assert (
+        len(weak) > 1 and f"note: at least {min(heaviest, 1):.1%} of the probability lies on rows with too few" in told
+    )
+    told = run("query", "weak.json", "dysp", "--given", "asia=yes", "--versus", "asia=no").err
+    assert "note: behind this answer are rows with too few" in told  # of two sides, each with its own probability
+
+
 def test_a_number_given_for_a_range_is_told_as_its_state(run):
     age = dpbn.Variable("age", ["young", "old"], cut_points=[40])
     network = dpbn.BayesianNetwork(dpbn.Structure(dpbn.Schema([age]), dpbn.Dag(["age"], {})), {"age": [0.5, 0.5]})
