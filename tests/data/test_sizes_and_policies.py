@@ -86,6 +86,12 @@ def test_catch_all_is_proposed_where_every_refused_column_has_one():
             open_source(pd.DataFrame(rows), structure, unit="p" if "p" in rows else None).counts([("x",)])
 
 
+def test_a_connection_is_no_table_yet():
+    duckdb = pytest.importorskip("duckdb")
+    with pytest.raises(InputError, match=r"got .*DuckDBPyConnection: give a table of it, as connection.table"):
+        open_source(duckdb.connect(), independent(Variable("x", ("a",))))
+
+
 def test_who_catches_values_is_not_sent_to_drop_without_a_word():
     """ "drop" catches nothing: the records whose values were to be caught would go as well."""
     structure = independent(Variable("x", ("a", "other"), catch_all="other"), Variable("y", ("a", "b")))

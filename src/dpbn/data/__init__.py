@@ -107,4 +107,5 @@ def _reader(data: Any, unit: str | None) -> Reader:
         return file_reader(os.fspath(data))
     kind = type(data)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    raise InputError(f"data must be a table, a path or a query of a known engine, got {name}")
+    hint = ': give a table of it, as connection.table("NAME")' if name.endswith("DuckDBPyConnection") else ""
+    raise InputError(f"data must be a table, a path or a query of a known engine, got {name}{hint}")
