@@ -106,6 +106,13 @@ def test_a_mistake_is_a_typed_error(text, message):
         read_schema(text, STRUCTURE)
 
 
+def test_what_is_written_names_every_key_that_may_be_added():
+    header = write_schema(STRUCTURE).partition("[variables.")[0]
+    for key in ("unit", "max_contributions", "column", "cut_points", "catch_all"):
+        assert f"# {key} = " in header, key
+    assert all(line.startswith("#") for line in header.split("\n") if line)
+
+
 def test_writing_checks_its_arguments():
     with pytest.raises(FormatError, match="whose row it is, got 'age', which holds a variable"):
         write_schema(STRUCTURE, "age")

@@ -25,6 +25,13 @@ from dpbn.errors import FormatError, StructureError, did_you_mean, received
 from dpbn.matching import FOR_DATES
 from dpbn.network import Structure
 
+_MAY_ADD = (
+    "#",
+    "# In the section of a variable may also stand:",
+    '# column = "AGE"            # where the table calls it so',
+    "# cut_points = [40, 65]     # a number's intervals: one state more than cuts, from the smallest to the largest",
+    '# catch_all = "unknown"     # the state of missing and undeclared values; with cut points it stands last',
+)
 _TOP = frozenset({"unit", "max_contributions", "variables"})
 _KEYS = frozenset({"column", "cut_points", "states", "catch_all"})
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -42,6 +49,7 @@ def write_schema(structure: Structure, unit: str | None = None, max_contribution
         lines += ['# unit = "person_id"        # the column that tells whose row it is', "# max_contributions = 1"]
     else:
         lines += [f"unit = {_text(unit)}", f"max_contributions = {max_contributions}"]
+    lines += _MAY_ADD
     for variable in structure.schema:
         key = variable.name if _BARE_KEY.fullmatch(variable.name) else _text(variable.name)
         lines += ["", f"[variables.{key}]", f"states = [{', '.join(map(_text, variable.states))}]"]
