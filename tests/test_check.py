@@ -110,8 +110,27 @@ def test_values_that_are_dropped_or_caught_are_counted_for_the_custodian(policy,
     """A mistyped column name or state would otherwise show in the release only, as a catch-all state of all records."""
     schema = Schema((Variable("a", ("0", "1", "other"), column=column, catch_all="other"),))
     data = pd.DataFrame({column: ["0", "1", "x", None] * 5})
-    with pytest.warns(UserWarning, match=rf"on_unknown='\w+' will be needed: .* in '{column}': 10, of 20 records$"):
+    left = "; records that will count: 10" if policy == "drop" else ""
+    told = rf"on_unknown='\w+' will be needed: .* in '{column}': 10, of 20 records{left}$"
+    with pytest.warns(UserWarning, match=told):
         dpbn.check(data, Structure(schema, Dag(("a",), {})), on_unknown=policy)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dpbn.check(data[data[column].isin(["0", "1"])], Structure(schema, Dag(("a",), {})), on_unknown=policy)
+
+
+@pytest.mark.parametrize("policy", ["drop", "catch_all"])
+def test_a_column_that_never_fits_is_named_before_it_is_caught(policy):
+    """Decimal commas in all rows, for one: the catch-all state would take every record, and be paid for."""
+    schema = Schema((Variable("a", ("low", "high", "other"), cut_points=(5,), catch_all="other"),))
+    data = pd.DataFrame({"a": ["1,5", "7,2"] * 5})
+    with pytest.warns(UserWarning, match="no record fits in 'a': is it the right column, of the right type"):
+        dpbn.check(data, Structure(schema, Dag(("a",), {})), on_unknown=policy)
+
+
+def test_records_left_are_those_within_the_bound_and_known():
+    schema = Schema((Variable("a", ("0", "1"), column="x"), Variable("b", ("0", "1"))))
+    data = pd.DataFrame({"who": [1, 1, 1, 2, 2, 3], "x": [0, None, 1, 1, 0, 1], "b": [0, 1, 1, 0, None, 5]})
+    structure = Structure(schema, Dag(("a", "b"), {}))
+    with pytest.warns(UserWarning, match=r"of 6 records; records that will count: 2$"):
+        dpbn.check(data, structure, on_unknown="drop", unit="who", max_contributions=2)

@@ -1,5 +1,6 @@
 """Variable and Schema: what may be declared, and what is refused."""
 
+import numpy as np
 import pytest
 
 from dpbn import Schema, Variable
@@ -39,6 +40,8 @@ def test_a_variable_is_a_frozen_value():
     variable = Variable("age", ["young", "old", "?"], cut_points=[40], column="AGE", catch_all="?")
     assert variable.states == ("young", "old", "?")
     assert variable.cut_points == (40.0,)
+    decades = Variable("age", [str(decade) for decade in range(6)], cut_points=np.arange(40, 90, 10))
+    assert decades.cut_points == (40.0, 50.0, 60.0, 70.0, 80.0)
     assert (variable.size, variable.source_column, variable.index("old")) == (3, "AGE", 1)
     assert Variable("a", ("x",)).source_column == "a"
     with pytest.raises(AttributeError):
@@ -75,6 +78,9 @@ def test_a_schema_is_given_a_sequence(variables):
 def test_what_a_state_stands_for_in_numbers():
     age = Variable("age", ("young", "middle", "old", "?"), cut_points=(40, 64.5), catch_all="?")
     assert age.ranges == {"young": "below 40", "middle": "40 to below 64.5", "old": "64.5 or more"}
+    assert age.meanings == {**age.ranges, "?": "catch-all"}
+    both = Variable("age", ("young", "old"), cut_points=(40,), catch_all="old")
+    assert both.meanings == {"young": "below 40", "old": "40 or more, catch-all"} and both.ranges["old"] == "40 or more"
     when = Variable("when", ("before", "after"), cut_points=(1704067212345,))  # milliseconds
     assert when.ranges == {"before": "below 1704067212345", "after": "1704067212345 or more"}
     assert Variable("tenth", ("a", "b"), cut_points=(0.1 + 0.2,)).ranges["a"] == "below 0.3"

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dpbn.errors import StructureError, did_you_mean
+from dpbn.errors import StructureError, did_you_mean, received
 
 
 def _check_text(subject: str, value: Any) -> None:
     if not isinstance(value, str) or not value:
-        raise StructureError(f"{subject} must be a non-empty string, got {value!r}")
+        raise StructureError(f"{subject} must be a non-empty string, got {received(value)}")
     if not value.isascii():
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:  # half a surrogate pair: no file could hold it
-            raise StructureError(f"{subject} must be valid Unicode, got {value!r}") from None
+            raise StructureError(f"{subject} must be valid Unicode, got {received(value)}") from None
 
 
 def repeated(names: Iterable[str]) -> list[str]:
@@ -74,7 +74,9 @@ class Variable:
         if self.column is not None:
             _check_text(f"the column of {self.name!r}", self.column)
         if self.catch_all is not None and self.catch_all not in self.states:
-            raise StructureError(f"catch_all of {self.name!r} must be one of its states, got {self.catch_all!r}")
+            raise StructureError(
+                f"catch_all of {self.name!r} must be one of its states, got {received(self.catch_all)}"
+            )
         if self.cut_points is not None:
             self._check_cut_points()
 
@@ -82,10 +84,10 @@ class Variable:
         try:
             if isinstance(self.cut_points, str):  # "15" is not 1 and 5
                 raise TypeError
-            cuts = tuple(float(cut) for cut in self.cut_points or ())
+            cuts = () if self.cut_points is None else tuple(float(cut) for cut in self.cut_points)
         except (TypeError, ValueError, OverflowError):
             raise StructureError(
-                f"cut points of {self.name!r} must be a sequence of numbers, got {self.cut_points!r}"
+                f"cut points of {self.name!r} must be a sequence of numbers, got {received(self.cut_points)}"
             ) from None
         object.__setattr__(self, "cut_points", cuts)
         regular = len(self.states) - (self.catch_all is not None and len(self.states) == len(cuts) + 2)
@@ -121,6 +123,14 @@ class Variable:
         return dict(zip(self.states, words, strict=False))  # a catch-all state may come last
 
     @property
+    def meanings(self) -> dict[str, str]:
+        """What states stand for beside their labels, in words: ranges of numbers, the catch-all."""
+        words = self.ranges
+        if self.catch_all is not None:
+            words[self.catch_all] = ", ".join(filter(None, (words.get(self.catch_all), "catch-all")))
+        return words
+
+    @property
     def declared(self) -> str:
         """The values that are no unknown ones, in words, for messages."""
         more = f" and {self.size - 8} more" if self.size > 8 else ""
@@ -132,6 +142,15 @@ class Variable:
         except ValueError:
             hint = did_you_mean(state, self.states)
             raise StructureError(f"state of {self.name!r} must be one of {self.states}, got {state!r}{hint}") from None
+
+
+def likely_variable(name: object, variables: Iterable[Variable]) -> str:
+    """For a message: the variables whose column `name` is, else one whose name is like it, else nothing."""
+    variables = tuple(variables)
+    reading = [variable.name for variable in variables if variable.column is not None and variable.column == name]
+    if reading:
+        return f", the column of {' and '.join(map(repr, reading))}"
+    return did_you_mean(name, [variable.name for variable in variables])
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +195,10 @@ class Schema:
         try:
             return self._positions[name]
         except (KeyError, TypeError):
-            hint = did_you_mean(name, self._positions)
-            raise StructureError(f"a variable must be one of the schema's {len(self)}, got {name!r}{hint}") from None
+            hint = likely_variable(name, self.variables)
+            raise StructureError(
+                f"a variable must be one of the schema's {len(self)}, got {received(name)}{hint}"
+            ) from None
 
     def shape(self, names: Iterable[str]) -> tuple[int, ...]:
         """Domain sizes of `names`, in that order."""

@@ -7,6 +7,8 @@ data; they must never be copied into anything published. All other errors concer
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from numbers import Number
+from pathlib import PurePath
 
 
 def did_you_mean(received: object, known: Iterable[str]) -> str:
@@ -18,6 +20,20 @@ def did_you_mean(received: object, known: Iterable[str]) -> str:
     by_case = {name.strip().casefold(): name for name in known}
     close = get_close_matches(str(received).strip().casefold(), by_case, n=1, cutoff=0.6)
     return f"; did you mean {by_case[close[0]]!r}?" if close else ""
+
+
+def received(value: object) -> str:
+    """How a message repeats an argument: one line of text, a number or None; else its kind, since it may be a table."""
+    if isinstance(value, PurePath):
+        value = str(value)
+    if isinstance(value, str):
+        return "text of several lines" if "\n" in value else repr(value) if len(value) < 200 else f"{value!r:.100}…"
+    if value is None or isinstance(value, Number):
+        try:
+            return repr(value)
+        except ValueError:  # Python does not show more digits
+            return "a whole number of thousands of digits"
+    return type(value).__name__
 
 
 class DpbnError(Exception):

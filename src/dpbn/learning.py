@@ -141,8 +141,9 @@ def check(
     """Refuse what `learn` with the same arguments would refuse, and stop where it would begin to spend.
 
     The whole table is read. Nothing is charged or released. Unknown values that `on_unknown` would drop or put into a
-    catch-all state are counted in a warning. What is said is for the custodian only, like all that `learn` says of a
-    table before its noise; a policy or a state that is changed because of it tells others.
+    catch-all state are counted in a warning, and under "drop" the records that are left. What is said is for the
+    custodian only, like all that `learn` says of a table before its noise; a policy or a state that is changed because
+    of it tells others.
     """
     if _is_private(settings.get("method"), settings.get("noise")):
         if ledger is None and dataset is None:
@@ -156,7 +157,11 @@ def check(
         try:
             open_source(data, load_structure(structure), **reading).counts([()])
         except DataError as error:
-            warnings.warn(f"on_unknown={policy!r} will be needed: {error.unknown or error}", stacklevel=2)
+            told = f"on_unknown={policy!r} will be needed: {error.unknown or error}"
+            if policy == "drop":
+                source = open_source(data, load_structure(structure), on_unknown=policy, **reading)
+                told += f"; records that will count: {int(source.counts([()])[()])}"
+            warnings.warn(told, stacklevel=2)
 
 
 class _WouldSpend(BaseException):

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import InputError, StructureError, did_you_mean
+from dpbn.errors import InputError, StructureError, did_you_mean, received
 
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
@@ -32,6 +32,7 @@ _LONGEST_NUMBER = 1000  # Python refuses to read integers of several thousand di
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run it: in CSV files after an apostrophe
 PLAIN = frozenset({str, int, float, bool, np.str_, np.int64, np.float64, np.bool_})  # equal values mean the same
+FOR_DATES = "of dates make numbers or states first"
 POLICIES = ("error", "drop", "catch_all")
 
 
@@ -166,15 +167,18 @@ def _as_float(value: Any) -> float:
 def matchings(schema: Schema, on_unknown: str) -> tuple[Matching, ...]:
     """One rule per variable of `schema`, in its order."""
     if not isinstance(on_unknown, str) or not on_unknown:
-        raise InputError(f"on_unknown must be 'error', 'drop' or a declared catch-all state, got {on_unknown!r}")
+        raise InputError(
+            f"on_unknown must be 'error', 'drop', 'catch_all' or a declared catch-all state, got {received(on_unknown)}"
+        )
     declared = sorted({variable.catch_all for variable in schema if variable.catch_all is not None})
     if on_unknown == "catch_all" and not declared:
         raise InputError("on_unknown='catch_all' must have a variable that declares a catch_all state, got none")
     if on_unknown not in POLICIES and on_unknown not in declared:
         states = f"one of {declared}" if declared else "none is declared"
-        hint = did_you_mean(on_unknown, ("error", "drop", *declared))
+        hint = did_you_mean(on_unknown, ("error", "drop", "catch_all", *declared))
         raise InputError(
-            f"on_unknown must be 'error', 'drop' or a declared catch-all state ({states}), got {on_unknown!r}{hint}"
+            f"on_unknown must be 'error', 'drop', 'catch_all' or a declared catch-all state ({states}), "
+            f"got {received(on_unknown)}{hint}"
         )
     return tuple(Matching(variable, _catch_all(variable, on_unknown)) for variable in schema)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError
+from dpbn.errors import InputError, received
 from dpbn.network import Structure, checked_cpt
 
 Array = NDArray[np.float64]
@@ -34,9 +34,9 @@ def dirichlet_prior(structure: Structure, prior: float | Mapping[str, Any] | Non
             array = np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape)
         except (TypeError, ValueError):
             raise InputError(
-                f"prior of {node!r} must be a number or an array of shape {shape}, got {alpha!r}"
+                f"prior of {node!r} must be a number or an array of shape {shape}, got {received(alpha)}"
             ) from None
         if not ((array >= 0) & (array <= LARGEST_PRIOR)).all():
-            raise InputError(f"prior of {node!r} must be in 0..{LARGEST_PRIOR:g}, got {alpha!r}")
+            raise InputError(f"prior of {node!r} must be in 0..{LARGEST_PRIOR:g}, got {received(alpha)}")
         result[node] = array
     return result

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.claim import check_claim
-from dpbn.errors import DpbnError, FormatError, InputError, PrivacyError
+from dpbn.errors import DpbnError, FormatError, InputError, PrivacyError, received
 from dpbn.files import located, parse_json, read_text, write_atomically
 from dpbn.formats import load_network, project_json
 from dpbn.measurement import MECHANISMS, Look, Looked, Measurement, Sampling, Together
@@ -119,7 +119,7 @@ class Release:
 def check_name(path: str | Path) -> None:
     """Refuse a name that a release could not be opened by."""
     if not str(path).endswith(".json"):
-        raise InputError(f"the name of a release must end in .json, got {str(path)!r}")
+        raise InputError(f"the name of a release must end in .json, got {received(path)}")
 
 
 def structure_hash(structure: Structure) -> str:

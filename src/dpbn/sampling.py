@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError, TooLargeError
+from dpbn.errors import InputError, TooLargeError, received
 from dpbn.network import BayesianNetwork, Structure
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ BLOCK_ROWS = 2**13  # rows drawn at a time: what one node needs stays in the pro
 def check_draw(rows: Any, nodes: int, seed: Any) -> None:
     """Refuse a number of rows or a seed that is none, and a sample that no memory would hold."""
     if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 0:
-        raise InputError(f"rows must be a whole number >= 0, got {rows!r}")
+        raise InputError(f"rows must be a whole number >= 0, got {received(rows)}")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
-        raise InputError(f"seed must be a whole number >= 0, or None, got {seed!r}")
+        raise InputError(f"seed must be a whole number >= 0, or None, got {received(seed)}")
     if rows * nodes > LARGEST_SAMPLE:
         raise TooLargeError(f"rows x nodes must be at most {LARGEST_SAMPLE:,}, got {rows:,} x {nodes}")
 

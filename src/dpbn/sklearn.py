@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpbn.data.sealed import sealed
 from dpbn.domain import Schema, Variable
-from dpbn.errors import InputError, MissingExtraError, PrivacyError, did_you_mean
+from dpbn.errors import InputError, MissingExtraError, PrivacyError, did_you_mean, received
 from dpbn.formats import load_structure
 from dpbn.graph import Dag
 from dpbn.inference import Inference
@@ -114,7 +114,7 @@ class DPBayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: igno
             from dpbn.privacy.ledger import Ledger
 
             if isinstance(self.ledger, (str, Path)) and not Path(self.ledger).exists():
-                raise InputError(f"ledger {str(self.ledger)!r} must exist, got none: open a dataset in it first")
+                raise InputError(f"ledger {received(self.ledger)} must exist, got none: open a dataset in it first")
             options |= {"ledger": Ledger(self.ledger), "dataset": self.dataset}
         if self.random_state is not None:
             options["noise"] = InsecureNoise(_seed(self.random_state))
@@ -386,4 +386,4 @@ def _classes(variable: Variable, y: NDArray[Any]) -> NDArray[Any]:
 def _seed(random_state: Any) -> int:
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         return int(random_state)
-    raise InputError(f"random_state must be a whole number or None, got {random_state!r}")
+    raise InputError(f"random_state must be a whole number or None, got {received(random_state)}")

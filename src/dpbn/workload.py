@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dpbn.domain import likely_variable
 from dpbn.errors import FormatError, QueryError
 from dpbn.files import parse_json, read_text
 from dpbn.network import Structure
@@ -60,7 +61,8 @@ def checked_workload(structure: Structure, queries: Iterable[Query]) -> Workload
             raise QueryError(f"a workload must hold queries (dpbn.workload.Query), got {type(query).__name__}")
         for name in query.names:
             if name not in structure.schema:
-                raise QueryError(f"a query must name nodes of the network, got {name!r}")
+                hint = likely_variable(name, structure.schema)
+                raise QueryError(f"a query must name nodes of the network, got {name!r}{hint}")
         for name, state in query.evidence.items():
             if state not in structure.states(name):
                 raise QueryError(f"evidence on {name!r} must be one of {structure.states(name)}, got {state!r}")

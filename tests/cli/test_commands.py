@@ -217,12 +217,53 @@ def test_weak_rows_of_a_node_are_marked(run, patients):
     assert json.loads(run("inspect", "weak.json", "--node", node, "--json").out)["weak"] == weak.tolist()
 
 
+def test_an_answer_that_leans_on_weak_rows_says_how_much(run, patients):
+    """Many rows that are rare each may together be nearly all of the answer."""
+    run("learn", patients, "asia", "-e", 0.05, "-o", "weak.json", "-y")
+    ask = dpbn.Inference(dpbn.load_release("weak.json"))
+    weak = ask.query(["dysp"], {"asia": "yes"}).weak_rows
+    heaviest = max(sum(row.weight for row in weak if row.node == node) for node in {row.node for row in weak})
+    told = run("query", "weak.json", "dysp", "--given", "asia=yes").err
+    assert (
+        len(weak) > 1 and f"note: at least {min(heaviest, 1):.1%} of the probability lies on rows with too few" in told
+    )
+    told = run("query", "weak.json", "dysp", "--given", "asia=yes", "--versus", "asia=no").err
+    assert "note: behind this answer are rows with too few" in told  # of two sides, each with its own probability
+
+
 def test_a_number_given_for_a_range_is_told_as_its_state(run):
     age = dpbn.Variable("age", ["young", "old"], cut_points=[40])
     network = dpbn.BayesianNetwork(dpbn.Structure(dpbn.Schema([age]), dpbn.Dag(["age"], {})), {"age": [0.5, 0.5]})
     dpbn.write_network(network, "age.json")
     assert run("map", "age.json", "--given", "age=70").err == "note: age=70 is taken for 'old'\n"
     assert not run("map", "age.json", "--given", "age=old").err
+
+
+def test_a_schema_file_is_shown_before_anything_is_learned(run, tmp_path):
+    """States in the wrong order would otherwise be seen in the release only, which is paid for."""
+    (tmp_path / "s.toml").write_text(
+        'unit = "patient"\nmax_contributions = 3\n'
+        '[variables.smoke]\ncolumn = "cigarettes"\ncut_points = [10]\ncatch_all = "no"\n'
+        '[variables.dysp]\nstates = ["yes", "no", "other"]\ncatch_all = "other"\n'
+    )
+    shown = " ".join(run("inspect", "asia", "--schema", "s.toml").out.split())
+    assert "smoke cigarettes yes (below 10), no (10 or more, catch-all)" in shown
+    assert "yes, no, other (catch-all)" in shown and "unit: patient, at most 3 rows of each" in shown
+    document = json.loads(run("inspect", "asia", "--schema", "s.toml", "--json").out)
+    assert (document["unit"], document["max_contributions"]) == ("patient", 3)
+    smoke, dysp = ({node["node"]: node for node in document["nodes"]}[name] for name in ("smoke", "dysp"))
+    assert smoke["column"] == "cigarettes" and smoke["catch_all"] == "no"
+    assert dysp["column"] == "dysp" and dysp["catch_all"] == "other"
+    (tmp_path / "s.toml").write_text("")
+    assert "every row is protected by itself" in run("inspect", "asia", "--schema", "s.toml").out
+    assert "column" not in run("inspect", "asia", "--schema", "s.toml").out
+
+
+def test_a_schema_file_is_shown_with_a_structure_only(run, release, tmp_path):
+    (tmp_path / "s.toml").write_text("")
+    assert run("inspect", release, "--schema", "s.toml").code == 2
+    assert run("inspect", "asia", "--schema", "s.toml", "--node", "lung").code == 2
+    assert run("inspect", "--schema-from", "asia", "--schema", "s.toml").code == 2
 
 
 def test_inspect_prints_text_not_markdown(run, release, tmp_path):

@@ -100,10 +100,12 @@ def test_raw_columns_of_the_private_table_can_be_predicted_from(run, tmp_path):
     assert (tmp_path / "p.csv").read_text() == "no,yes\n0.9,0.1\n0.2,0.8\n"
     (tmp_path / "new.csv").write_text('years\n"71,5"\n')
     run("predict", "ill.json", "new.csv", "ill", "-o", "q.csv").refused("a number or one of ['young', 'old']")
-    assert "young (below 50), old (50 or more)" in " ".join(run("inspect", "ill.json").out.split())
+    assert "age years young (below 50), old (50 or more)" in " ".join(run("inspect", "ill.json").out.split())
     assert json.loads(run("inspect", "ill.json", "--json").out)["nodes"][0]["cut_points"] == [50]
     asked = json.loads(run("query", "ill.json", "ill", "--given", "age=71.5", "--json").out)
     assert asked["values"] == [0.2, 0.8] and asked["evidence"] == {"age": "old"}
+    run("query", "ill.json", "ill", "-g", "years=71").refused("a node of the network, got 'years', the column of 'age'")
+    run("predict", "ill.json", "new.csv", "years", "-o", "q.csv").refused("got 'years', the column of 'age'")
     run("query", "ill.json", "ill", "-g", "age=71,5").refused("or a number (young is below 50, old is 50 or more)")
     (tmp_path / "old.csv").write_text('years,ill\n"71,5",no\n')
     run("learn", "old.csv", "ill.json", *LEARN).refused("'years' is declared to be a number or one of ['young', 'old']")
@@ -373,6 +375,11 @@ def test_a_wrong_level_is_wrong_usage_for_every_command(run, release, tmp_path):
     (tmp_path / "new.csv").write_text("smoke\nyes\n")
     assert run("query", release, "lung", "--interval", 2).code == 2
     assert run("predict", release, "new.csv", "lung", "--interval", 2, "-o", "p.csv").code == 2
+
+
+def test_a_misspelt_node_of_a_workload_comes_back_with_a_suggestion(run, tmp_path):
+    (tmp_path / "w.json").write_text('[{"variables": ["lungs"]}]')
+    run("plan", "asia", "--workload", "w.json").refused("got 'lungs'; did you mean 'lung'?")
 
 
 def test_inspect_takes_a_source_or_a_structure_to_declare(run, tmp_path):

@@ -72,7 +72,11 @@ TWINS = {
     ),
     "inspect": (
         ["dpbn:BayesianNetwork.cpt"],
-        {"source": "dpbn.release:load_model", "schema_from": "dpbn.formats.schema_file:write_schema"},
+        {
+            "source": "dpbn.release:load_model",
+            "schema": "dpbn.formats.schema_file:read_schema",
+            "schema_from": "dpbn.formats.schema_file:write_schema",
+        },
     ),
     "report": (["dpbn.report:write_report"], {"no_interval": "dpbn.report:write_report"}),  # intervals=
     "serve": (["dpbn.web:serve"], {"open_browser": "webbrowser:open"}),

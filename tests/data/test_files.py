@@ -11,6 +11,7 @@ import pytest
 
 from dpbn.data import files, open_source
 from dpbn.data import rows as row_source
+from dpbn.data.files import file_reader
 from dpbn.domain import Schema, Variable
 from dpbn.errors import DataError, InputError
 from dpbn.formats import load_network
@@ -344,7 +345,7 @@ def test_a_column_of_almost_the_right_name_is_suggested(tmp_path, header, meant)
 def test_a_column_that_another_variable_needs_is_not_suggested(tmp_path):
     structure = Structure(Schema((Variable("x1", ("a",)), Variable("x2", ("a",)))), Dag(("x1", "x2"), {}))
     (tmp_path / "t.csv").write_text("x1\na\n")
-    with pytest.raises(DataError, match=r"without \['x2'\]$"):
+    with pytest.raises(DataError, match=r"without \['x2'\]; a column of another name"):
         open_source(tmp_path / "t.csv", structure)
 
 
@@ -362,3 +363,17 @@ def test_a_damaged_gzip_file_is_called_so(tmp_path, data):
     (tmp_path / "t.csv.gz").write_bytes(data)
     with pytest.raises(DataError, match=r"t\.csv\.gz' must be whole gzip data"):
         count(tmp_path / "t.csv.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("hospital.duckdb", "a table of a database is given in Python, as a DuckDB, Spark or Ibis table"),
+        ("hospital.SQLITE", "a table of a database is given in Python"),
+        ("visits.xlsx", "save a spreadsheet as CSV first"),
+    ],
+)
+def test_files_of_other_programs_say_what_to_do_first(tmp_path, name, advice):
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match=advice):
+        file_reader(str(tmp_path / name))

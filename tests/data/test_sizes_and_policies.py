@@ -55,6 +55,7 @@ def test_alarm_packs_into_six_groups_that_cover_every_family():
     ("options", "message"),
     [
         ({"on_unknown": "other"}, "a declared catch-all state"),
+        ({"on_unknown": "catchall"}, "'catch_all' or a declared .* got 'catchall'; did you mean 'catch_all'"),
         ({"on_unknown": "catch_all"}, "declares a catch_all state, got none"),
         ({"on_unknown": None}, "got None"),
         ({"max_contributions": 2}, "must be 1 without a unit"),
@@ -85,13 +86,29 @@ def test_catch_all_is_proposed_where_every_refused_column_has_one():
             open_source(pd.DataFrame(rows), structure, unit="p" if "p" in rows else None).counts([("x",)])
 
 
+def test_a_connection_is_no_table_yet():
+    duckdb = pytest.importorskip("duckdb")
+    with pytest.raises(InputError, match=r"got .*DuckDBPyConnection: give a table of it, as connection.table"):
+        open_source(duckdb.connect(), independent(Variable("x", ("a",))))
+
+
+def test_who_catches_values_is_not_sent_to_drop_without_a_word():
+    """ "drop" catches nothing: the records whose values were to be caught would go as well."""
+    structure = independent(Variable("x", ("a", "other"), catch_all="other"), Variable("y", ("a", "b")))
+    table = pd.DataFrame({"x": ["?", "a", "?"], "y": ["a", "b", "?"]})
+    told = "declare a catch_all state for 'y' too; on_unknown='drop' leaves out all records with an unknown value"
+    for policy in ("catch_all", "other"):
+        with pytest.raises(DataError, match=told):
+            open_source(table, structure, on_unknown=policy).counts([("x",)])
+
+
 def test_missing_repeated_and_mistyped_columns():
     structure = independent(Variable("x", ("a", "b")))
     with pytest.raises(DataError, match=r"got 1 columns without \['x'\]"):
         open_source(pd.DataFrame({"z": ["a"]}), structure)
     with pytest.raises(DataError, match="several times"):
         open_source(pd.DataFrame([["a", "b"]], columns=["x", "x"]), structure)
-    with pytest.raises(DataError, match="text, numbers or booleans, got type timestamp"):
+    with pytest.raises(DataError, match="got type timestamp: of dates make numbers or states first"):
         open_source(pd.DataFrame({"x": pd.to_datetime(["2020-01-01"])}), structure).counts([("x",)])
     with pytest.raises(InputError, match="got dict"):
         open_source({"x": ["a"]}, structure)
@@ -132,3 +149,15 @@ def test_numbers_match_labels_that_they_equal_and_no_others():
     for column in (pa.array([1, 2], pa.int8()), pa.array([1.0, 0.5000001, 300.0001, 1 - 1e-9])):
         source = open_source(pa.table({"v": column}), structure, on_unknown="drop")
         assert source.counts([("v",)])["v",].tolist() == [1, 0, 0]
+
+
+def test_a_missing_column_says_which_name_it_may_have_and_how_to_declare_it():
+    structure = independent(Variable("hb", ("a",)), Variable("stay", ("b",)), Variable("sex", ("F",), column="gender"))
+    table = pd.DataFrame({"Hb": ["a"], "los": ["b"], "gender": ["F"]})
+    with pytest.raises(DataError) as caught:
+        open_source(table, structure)
+    told = str(caught.value)
+    assert "without ['hb', 'stay']; a column of another name" in told and told.endswith("; did you mean 'Hb' for 'hb'?")
+    with pytest.raises(DataError) as caught:
+        open_source(table.rename(columns={"Hb": "hb", "los": "stay", "gender": "g"}), structure)
+    assert str(caught.value).endswith("without ['gender']")  # its column is declared, and wrong

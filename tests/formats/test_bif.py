@@ -94,6 +94,7 @@ def test_a_bad_block_is_an_error_with_its_line(rows, line, message):
             "got none for 'a'",
         ),
         ("network n {} variable a b { type discrete [1] { x }; }", "stands in double quotes"),
+        ("network n {} variable a { type discrete [2] { went home, died }; }", "got 3: a state with spaces stands in"),
         ("network n {} /* open", "comment must be closed"),
         (network("(x) 1, 0; (y) 1, 0;", "c"), "declared variables, got 'c'"),
         (network("(x) 1, 0; (y) 1, 0;", "a, a"), "must be distinct"),

@@ -84,6 +84,8 @@ def test_any_label_reads_back(name, states, column):
         ("variables.age.states = ['a', 'a']", "distinct"),
         ("variables.age.cut_points = 3", "list of numbers"),
         ("variables.age.cut_points = ['3']", "list of numbers"),
+        ("variables.age.cut_points = ['2024-04-01']", "of dates make numbers or states first"),
+        ("variables.age.cut_points = [2024-04-01]", "of dates make numbers or states first"),
         ("variables.age.cut_points = [nan]", "finite"),
         ("variables.age.cut_points = [1, 2]", "one state more"),
         ("variables.age.cut_points = [1, 2]", r"^\[variables.age\]: variable 'age' must have"),
@@ -102,6 +104,13 @@ def test_any_label_reads_back(name, states, column):
 def test_a_mistake_is_a_typed_error(text, message):
     with pytest.raises(FormatError, match=message):
         read_schema(text, STRUCTURE)
+
+
+def test_what_is_written_names_every_key_that_may_be_added():
+    header = write_schema(STRUCTURE).partition("[variables.")[0]
+    for key in ("unit", "max_contributions", "column", "cut_points", "catch_all"):
+        assert f"# {key} = " in header, key
+    assert all(line.startswith("#") for line in header.split("\n") if line)
 
 
 def test_writing_checks_its_arguments():

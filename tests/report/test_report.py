@@ -319,3 +319,12 @@ def test_one_node_is_counted_as_people_count(tmp_path):
     page, _, card = written(single, tmp_path, intervals=False)
     assert "A Bayesian network of 1 node, 0 arcs and 1 free parameter." in card
     assert "<b>1</b><span>node</span>" in page and "<b>1</b><span>free parameter</span>" in page
+
+
+def test_the_page_tells_columns_and_catch_alls_to_those_who_predict_from_a_table(tmp_path):
+    hb = dpbn.Variable("hb", ("low", "high", "?"), cut_points=(12,), column="Hb <g/dl>", catch_all="?")
+    structure = dpbn.Structure(dpbn.Schema([hb]), dpbn.Dag(("hb",), {}))
+    release = dpbn.learn(pd.DataFrame({"Hb <g/dl>": [9, 13]}), structure, epsilon=1.0, method="uniform")
+    page, *_ = written(release, tmp_path, intervals=False)
+    assert_harmless(page)
+    assert "column: Hb &lt;g/dl&gt;; low: below 12, high: 12 or more, ?: catch-all" in page

@@ -100,7 +100,7 @@ def query(
     print_table([*found.variables, *told, *(headings[part] for part in bars)], rows)
     if left:
         click.echo(f"and {left:,} combinations less probable; --json gives all")
-    _warn_of_weak_rows(found.weak_rows)
+    _warn_of_weak_rows(found.weak_rows, of_one=not versus)
 
 
 def _check_level(interval: float | None) -> None:
@@ -118,13 +118,18 @@ def _intervals(answer: Any, level: float) -> dict[str, Any]:
         return {}
 
 
-def _warn_of_weak_rows(weak: list[Any]) -> None:
+def _warn_of_weak_rows(weak: list[Any], of_one: bool) -> None:
+    """How much of `of_one` answer lies on weak rows (of two each row may be of either), and which they are."""
+    from dpbn.uncertainty.leaning import Leaning
+
     if weak:
+        share = f"at least {Leaning(tuple(weak)).share:.1%} of the probability lies on"
+        where = share if of_one else "behind this answer are"
         named = [f"{row} {row.weight:.1%}" for row in weak[:MOST_NAMED]]
         left = [f"and {len(weak) - MOST_NAMED} more"] if len(weak) > MOST_NAMED else []
         click.echo(
-            "note: behind this answer are rows with too few records to be learned well (how probable each is, given "
-            f"the evidence): {'; '.join(named + left)}",
+            f"note: {where} rows with too few records to be learned well (how probable each is, given the evidence): "
+            f"{'; '.join(named + left)}",
             err=True,
         )
 

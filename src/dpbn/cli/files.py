@@ -17,6 +17,7 @@ from dpbn.cli.shared import (
     print_json,
     print_table,
     tell_written,
+    with_schema,
     working,
 )
 
@@ -89,18 +90,28 @@ def convert(source: str, output: str, structure: bool, overwrite: bool, as_json:
 @click.command()
 @click.argument("source", type=option.ModelPath(), required=False)
 @click.option("--node", help="Show this node's probability table.")
+@option.schema
 @click.option("--schema-from", metavar="STRUCTURE", help="Write a schema file (TOML) for this structure, to edit.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Where the schema file goes (default: print).")
 @option.overwrite
 @option.json
 def inspect(
-    source: str | None, node: str | None, schema_from: str | None, output: str | None, overwrite: bool, as_json: bool
+    source: str | None,
+    node: str | None,
+    schema: str | None,
+    schema_from: str | None,
+    output: str | None,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Show nodes, states and parents of SOURCE, and the guarantee, budget and weak rows of a release.
+
+    With a schema file: which column of a table becomes which state, before anything is learned.
 
     \b
     dpbn inspect alarm.release.json
     dpbn inspect asia --node dysp
+    dpbn inspect alarm.bif --schema alarm.schema.toml
     dpbn inspect --schema-from alarm.bif -o alarm.schema.toml
     """
     from dpbn.formats import load_structure
@@ -110,6 +121,8 @@ def inspect(
         raise click.UsageError("inspect must be given a SOURCE or --schema-from, got both")
     if output and not schema_from:
         raise click.UsageError("--output must be given with --schema-from, got it alone")
+    if schema and (node or schema_from):
+        raise click.UsageError("--schema must be given with a structure, got --node or --schema-from beside it")
     if schema_from:
         _write_schema(schema_from, output, overwrite, as_json)
     elif not source:
@@ -120,6 +133,11 @@ def inspect(
         model, lack = _open(source)
         if lack:
             click.echo(f"warning: the structure only: {lack}", err=True)
+        if schema:
+            if isinstance(model, Release):
+                raise click.UsageError("--schema must be given with a structure, got a release, which holds its own")
+            _show_declared(load_structure(model), schema, as_json)
+            return
         _show(load_structure(model), model if isinstance(model, Release) else None, repr(model), as_json)
 
 
@@ -139,7 +157,45 @@ def _open(source: str) -> tuple[Release | BayesianNetwork | Structure, str]:
         raise
 
 
+def _show_declared(structure: Structure, path: str, as_json: bool) -> None:
+    """The structure as a schema file declares it, and whose rows are bounded."""
+    from dpbn.statement import visible
+
+    public, unit, contributions = with_schema(structure, path, None, None)
+    if as_json:
+        print_json({"private": None, "unit": unit, "max_contributions": contributions, "nodes": _rows(public, None)})
+        return
+    _show(public, None, repr(public), as_json)
+    if unit is None:
+        click.echo("unit: none, so every row is protected by itself")
+    else:
+        click.echo(f"unit: {visible(unit)}, at most {contributions} row{'s' * (contributions != 1)} of each")
+
+
 def _show(structure: Structure, release: Release | None, title: str, as_json: bool) -> None:
+    rows = _rows(structure, release)
+    if as_json:
+        print_json({**_guarantee(release), "nodes": rows})
+        return
+    if release:
+        _print_statement(release)
+    click.echo(title)
+    columns = ["node", "parents", "states", *(["epsilon", "weak rows", "reliability"] if release else [])]
+    lines = [_line(row, structure.schema[row["node"]], release is not None) for row in rows]
+    if any(row["column"] != row["node"] for row in rows):
+        columns.insert(1, "column")
+        lines = [(line[0], row["column"], *line[1:]) for line, row in zip(lines, rows, strict=True)]
+    print_table(columns, lines)
+    if release and release.allocation:
+        click.echo(
+            "epsilon: of tables with the node and its parents; one may serve several nodes: they need not add up"
+        )
+    if release and any(row["weak_rows"] for row in rows):
+        click.echo(f"{WEAK}; see dpbn report")
+
+
+def _rows(structure: Structure, release: Release | None) -> list[dict[str, Any]]:
+    """What is told of each node."""
     from dpbn.support import supports
 
     behind = supports(structure, release.measurements, release.public_nodes) if release else {}
@@ -149,7 +205,9 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
             "node": node,
             "states": list(structure.states(node)),
             "parents": list(structure.parents(node)),
+            "column": structure.schema[node].source_column,
             "cut_points": structure.schema[node].cut_points,
+            "catch_all": structure.schema[node].catch_all,
         }
         if release:
             row["epsilon"] = release.allocation.get(node)
@@ -158,20 +216,7 @@ def _show(structure: Structure, release: Release | None, title: str, as_json: bo
             row["weak_rows"] = int(behind[node].below_floor.sum()) if node in behind else None
             row["reliability"] = behind[node].reliability if node in behind else None
         rows.append(row)
-    if as_json:
-        print_json({**_guarantee(release), "nodes": rows})
-        return
-    if release:
-        _print_statement(release)
-    click.echo(title)
-    columns = ["node", "parents", "states", *(["epsilon", "weak rows", "reliability"] if release else [])]
-    print_table(columns, [_line(row, structure.schema[row["node"]], release is not None) for row in rows])
-    if release and release.allocation:
-        click.echo(
-            "epsilon: of tables with the node and its parents; one may serve several nodes: they need not add up"
-        )
-    if release and any(row["weak_rows"] for row in rows):
-        click.echo(f"{WEAK}; see dpbn report")
+    return rows
 
 
 def _print_statement(release: Release) -> None:
@@ -188,8 +233,8 @@ def _print_statement(release: Release) -> None:
 
 
 def _line(row: dict[str, Any], variable: Variable, released: bool) -> tuple[str, ...]:
-    ranges = variable.ranges
-    states = [f"{state} ({ranges[state]})" if state in ranges else state for state in variable.states]
+    words = variable.meanings
+    states = [f"{state} ({words[state]})" if state in words else state for state in variable.states]
     line = (row["node"], ", ".join(row["parents"]), ", ".join(states))
     if not released:
         return line

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dpbn.data.packing import MAX_TABLE_CELLS, MAX_TOTAL_CELLS, check_sizes
 from dpbn.data.rows import Progress, Reader, Reading, RowSource, known_codes
 from dpbn.data.sealed import sealed
-from dpbn.errors import InputError
+from dpbn.errors import InputError, received
 from dpbn.matching import matchings
 from dpbn.network import Structure
 
@@ -33,11 +33,11 @@ def open_source(
     `progress` is told while counting how much of the pass is done. It follows the table: for the custodian only.
     """
     if isinstance(max_contributions, bool) or not isinstance(max_contributions, int) or max_contributions < 1:
-        raise InputError(f"max_contributions must be a whole number >= 1, got {max_contributions!r}")
+        raise InputError(f"max_contributions must be a whole number >= 1, got {received(max_contributions)}")
     if unit is None and max_contributions != 1:
         raise InputError(f"max_contributions must be 1 without a unit column, got {max_contributions}")
     if unit is not None and (not isinstance(unit, str) or not unit):
-        raise InputError(f"unit must be the name of a column, got {unit!r}")
+        raise InputError(f"unit must be the name of a column, got {received(unit)}")
     progress = None if progress is None else _told(progress)
     reading = Reading(structure.schema, matchings(structure.schema, on_unknown), on_unknown, unit, max_contributions)
     engine = _engine(data)
@@ -107,4 +107,5 @@ def _reader(data: Any, unit: str | None) -> Reader:
         return file_reader(os.fspath(data))
     kind = type(data)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    raise InputError(f"data must be a table, a path or a query of a known engine, got {name}")
+    hint = ': give a table of it, as connection.table("NAME")' if name.endswith("DuckDBPyConnection") else ""
+    raise InputError(f"data must be a table, a path or a query of a known engine, got {name}{hint}")

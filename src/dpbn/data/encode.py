@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.errors import DataError
-from dpbn.matching import PLAIN, Matching
+from dpbn.matching import FOR_DATES, PLAIN, Matching
 
 Codes = NDArray[np.unsignedinteger]
 
@@ -92,7 +92,9 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def wrong_type(matching: Matching, kind: str) -> DataError:
-    return DataError(f"column {matching.column!r} must hold text, numbers or booleans, got type {plain_type(kind)}")
+    plain = plain_type(kind)
+    hint = f": {FOR_DATES}" if plain.lower().startswith(("date", "timestamp")) else ""
+    return DataError(f"column {matching.column!r} must hold text, numbers or booleans, got type {plain}{hint}")
 
 
 def plain_type(kind: object) -> str:

@@ -32,6 +32,11 @@ from dpbn.matching import headers_by_name, unguarded
 BATCH_ROWS = 1 << 17
 CSV_BYTES = 1 << 24
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
+_FIRST = {  # what to do with files of other programs
+    (".duckdb", ".db", ".sqlite", ".sqlite3"): ": a table of a database is given in Python, as a DuckDB, Spark or "
+    "Ibis table, or written to Parquet first",
+    (".xlsx", ".xls", ".ods"): ": save a spreadsheet as CSV first",
+}
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _END = secrets.token_hex(16)  # fields of a last line of our own, which no record can hold
 
@@ -42,7 +47,10 @@ def file_reader(path: str) -> ParquetReader | CsvReader:
     for suffixes, reader in ((_PARQUET, ParquetReader), (_CSV, CsvReader)):
         if all(name.lower().endswith(suffixes) for name in files):
             return reader(files)
-    raise InputError(f"files must all end in {' or '.join(_PARQUET)}, or all in {' or '.join(_CSV)}, got {path!r}")
+    hint = next((told for endings, told in _FIRST.items() if path.lower().endswith(endings)), "")
+    raise InputError(
+        f"files must all end in {' or '.join(_PARQUET)}, or all in {' or '.join(_CSV)}, got {path!r}{hint}"
+    )
 
 
 def _files(path: str) -> list[str]:

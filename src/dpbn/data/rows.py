@@ -67,7 +67,12 @@ class Reading:
         missing = [name for name in self.columns if name not in names]
         if missing:
             others = [name for name in names if isinstance(name, str) and name not in self.columns]
-            hint = next(filter(None, (did_you_mean(name, others) for name in missing)), "")
+            like, hint = next(((name, told) for name in missing if (told := did_you_mean(name, others))), ("", ""))
+            if hint and len(missing) > 1:
+                hint = f"{hint[:-1]} for {like!r}?"
+            plain = {its.column for its in self.matchings if its.variable.column is None}
+            if not plain.isdisjoint(missing):
+                hint = '; a column of another name is declared by column = "NAME" in the schema file' + hint
             raise DataError(
                 f"the table must have a column for every variable{'' if self.unit is None else ' and for the unit'}, "
                 f"got {len(names)} columns without {missing[:10]}"
@@ -94,8 +99,13 @@ class Reading:
             "" if first is None else f"; {first.column!r} is declared to be {first.variable.declared}, spelt like this"
         )
         drop = "on_unknown='drop' leaves such records out"
-        catching = all(its.variable.catch_all is not None for its in self.matchings if its.column in found)
-        if catching and self.unit not in found:
+        bare = [its.variable for its in self.matchings if its.column in found and its.variable.catch_all is None]
+        if self.on_unknown != "error" and bare:
+            drop = (
+                f"declare a catch_all state for {bare[0].name!r} too; on_unknown='drop' leaves out all records with an "
+                "unknown value, also in the other columns"
+            )
+        elif not bare and self.unit not in found:
             drop += ", 'catch_all' puts such values into the states declared for them"
         advice = f"no record fits in {never!r}: is it the right column, of the right type?" if never else drop
         wrong = f"missing or undeclared values in {told}{more}, of {rows} records"
@@ -103,7 +113,7 @@ class Reading:
             f"columns must hold values of the declared domains only (on_unknown={self.on_unknown!r}), "
             f"got {wrong}{declared}; {advice}"
         )
-        error.unknown = wrong
+        error.unknown = f"{wrong}; {advice}" if never else wrong
         raise error
 
 

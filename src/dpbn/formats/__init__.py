@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dpbn.domain import Schema
-from dpbn.errors import FormatError, InputError, did_you_mean
+from dpbn.errors import FormatError, InputError, did_you_mean, received
 from dpbn.files import check_replaceable, located
 from dpbn.formats import bif, files, model_string, net, project_json, xmlbif
 from dpbn.network import BayesianNetwork, Structure
@@ -120,6 +120,6 @@ def _by_extension(path: Path) -> ModuleType:
     if suffix not in BY_EXTENSION:
         known = ", ".join(BY_EXTENSION)
         raise FormatError(
-            f"a network file's extension must be one of {known}, or one of them and .gz, got {path.name!r}"
+            f"a network file's extension must be one of {known}, or one of them and .gz, got {received(path.name)}"
         )
     return BY_EXTENSION[suffix]

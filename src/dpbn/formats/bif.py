@@ -138,7 +138,8 @@ def _variable(scanner: Scanner) -> Variable:
         states = labels(scanner.expect(_LABELS, "state labels").group())
         scanner.expect(_CLOSE_STATES, "a state label or '}'")
         if len(states) != size:
-            scanner.fail(f"variable {name!r} must have the {size} states it declares, got {len(states)}", position)
+            told = f"{len(states)}{': a state with spaces stands in double quotes' * (len(states) > size)}"
+            scanner.fail(f"variable {name!r} must have the {size} states it declares, got {told}", position)
     if states is None:
         scanner.fail(f"variable {name!r} must have a 'type', got none", position)
     with scanner.at(position):

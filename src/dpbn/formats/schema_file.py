@@ -17,16 +17,26 @@ from __future__ import annotations
 
 import re
 import tomllib
+from datetime import date
 from typing import Any
 
 from dpbn.domain import Schema, Variable
-from dpbn.errors import FormatError, StructureError, did_you_mean
+from dpbn.errors import FormatError, StructureError, did_you_mean, received
+from dpbn.matching import FOR_DATES
 from dpbn.network import Structure
 
+_MAY_ADD = (
+    "#",
+    "# In the section of a variable may also stand:",
+    '# column = "AGE"            # where the table calls it so',
+    "# cut_points = [40, 65]     # a number's intervals: one state more than cuts, from the smallest to the largest",
+    '# catch_all = "unknown"     # the state of missing and undeclared values; with cut points it stands last',
+)
 _TOP = frozenset({"unit", "max_contributions", "variables"})
 _KEYS = frozenset({"column", "cut_points", "states", "catch_all"})
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TO_ESCAPE = re.compile(r'[\\"\x00-\x1f\x7f]')
 
 
@@ -39,6 +49,7 @@ def write_schema(structure: Structure, unit: str | None = None, max_contribution
         lines += ['# unit = "person_id"        # the column that tells whose row it is', "# max_contributions = 1"]
     else:
         lines += [f"unit = {_text(unit)}", f"max_contributions = {max_contributions}"]
+    lines += _MAY_ADD
     for variable in structure.schema:
         key = variable.name if _BARE_KEY.fullmatch(variable.name) else _text(variable.name)
         lines += ["", f"[variables.{key}]", f"states = [{', '.join(map(_text, variable.states))}]"]
@@ -59,7 +70,7 @@ def read_schema(text: str, structure: Structure) -> tuple[Structure, str | None,
     _check_keys(document, _TOP, "a schema file")
     unit, max_contributions = document.get("unit"), document.get("max_contributions", 1)
     if unit is not None and (not isinstance(unit, str) or not unit):
-        raise FormatError(f"unit must be the name of a column, got {unit!r}")
+        raise FormatError(f"unit must be the name of a column, got {received(unit)}")
     _check_contributions(unit, max_contributions)
     tables = document.get("variables", {})
     if not isinstance(tables, dict):
@@ -91,7 +102,8 @@ def _declared(variable: Variable, table: Any) -> Variable:
     if "cut_points" in table and (
         not isinstance(cuts, list) or any(type(cut) not in (int, float) or abs(cut) > 1e300 for cut in cuts)
     ):
-        raise FormatError(f"cut_points of {subject} must be a list of numbers, got {cuts!r}")
+        hint = f": {FOR_DATES}" if isinstance(cuts, list) and any(map(_is_date, cuts)) else ""
+        raise FormatError(f"cut_points of {subject} must be a list of numbers, got {cuts!r}{hint}")
     try:
         return Variable(
             variable.name,
@@ -104,9 +116,13 @@ def _declared(variable: Variable, table: Any) -> Variable:
         raise FormatError(f"{subject}: {error}") from None
 
 
+def _is_date(value: Any) -> bool:
+    return isinstance(value, date) or (isinstance(value, str) and bool(_DATE.match(value)))
+
+
 def _check_contributions(unit: str | None, max_contributions: Any) -> None:
     if type(max_contributions) is not int or max_contributions < 1:
-        raise FormatError(f"max_contributions must be a whole number >= 1, got {max_contributions!r}")
+        raise FormatError(f"max_contributions must be a whole number >= 1, got {received(max_contributions)}")
     if unit is None and max_contributions != 1:
         raise FormatError(f"max_contributions must be 1 without a unit, got {max_contributions}")
 

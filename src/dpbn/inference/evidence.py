@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dpbn.errors import QueryError, did_you_mean
+from dpbn.domain import likely_variable
+from dpbn.errors import QueryError, did_you_mean, received
 from dpbn.inference.contraction import Array
 from dpbn.matching import Matching
 from dpbn.network import Structure
@@ -58,9 +59,8 @@ class Vocabulary:
         try:
             return self.positions[name]
         except (KeyError, TypeError):
-            hint = did_you_mean(name, self.nodes)
-            told = repr(name) if isinstance(name, (str, int)) else type(name).__name__  # a table holds rows
-            raise QueryError(f"a variable must be a node of the network, got {told}{hint}") from None
+            hint = likely_variable(name, self.variables)
+            raise QueryError(f"a variable must be a node of the network, got {received(name)}{hint}") from None
 
     def targets(self, names: Sequence[Any], evidence: Iterable[int]) -> tuple[int, ...]:
         """Distinct, known and not observed."""

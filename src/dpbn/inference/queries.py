@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
+from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError, received
 from dpbn.inference.answer import Answer, Comparison
 from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree, plan_tree
 from dpbn.inference.columns import MISSING, column_codes, columns_of
@@ -51,7 +51,7 @@ class Inference:
         if strategy not in STRATEGIES:
             raise QueryError(f"strategy must be one of {STRATEGIES}, got {strategy!r}")
         if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
-            raise QueryError(f"limit must be a whole number of cells >= 1, got {limit!r}")
+            raise QueryError(f"limit must be a whole number of cells >= 1, got {received(limit)}")
         self.source = source
         self.strategy = strategy
         self.limit = int(limit)
@@ -253,7 +253,7 @@ class Inference:
     ) -> tuple[Array, dict[int, Any], int]:
         """Predictions, what they rest on, the target's place; an impossible row gets the prior by telling nothing."""
         if on_impossible not in ("error", "prior"):
-            raise QueryError(f"on_impossible must be 'error' or 'prior', got {on_impossible!r}")
+            raise QueryError(f"on_impossible must be 'error' or 'prior', got {received(on_impossible)}")
         goal, columns, rows = self._evidence_columns(table, target, on_unknown)
         values, possible = self._predictor.predict(columns, rows, goal)
         if not possible.all():

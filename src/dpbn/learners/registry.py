@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from dpbn.errors import InputError, did_you_mean
+from dpbn.errors import InputError, did_you_mean, received
 from dpbn.learners.icml2020 import learn_icml2020
 from dpbn.learners.learned import Learned
 from dpbn.learners.optimized import learn_optimized
@@ -33,7 +33,9 @@ def learner_of(
         raise InputError("options and forecasts must be of a method with noise, got method 'exact'")
     known_methods = sorted([*LEARNERS, "exact"])
     if method not in known_methods:  # a list: what cannot be hashed is no method either
-        raise InputError(f"method must be one of {known_methods}, got {method!r}{did_you_mean(method, known_methods)}")
+        raise InputError(
+            f"method must be one of {known_methods}, got {received(method)}{did_you_mean(method, known_methods)}"
+        )
     if method in PURE and delta:
         raise InputError(f"delta must be 0 for method {method!r}, which is pure, got {delta!r}")
     learner = LEARNERS[method]

@@ -11,7 +11,7 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
-from dpbn.errors import BudgetError, LedgerCorruptError
+from dpbn.errors import BudgetError, LedgerCorruptError, received
 
 Amount = int | float | str | Decimal | Fraction
 GENESIS = "0" * 64
@@ -146,7 +146,7 @@ def entry_hash(entry: Entry) -> str:
 def parsed_head(text: str) -> tuple[int, str]:
     number, _, digest = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
     if not number.isascii() or not number.isdigit() or len(digest) != 64 or len(number) > 18:
-        raise LedgerCorruptError(f"a ledger head must read 'number:hash', got {text!r:.80}")
+        raise LedgerCorruptError(f"a ledger head must read 'number:hash', got {received(text)}")
     return int(number), digest
 
 

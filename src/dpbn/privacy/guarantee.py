@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbn.errors import PrivacyError
+from dpbn.errors import PrivacyError, received
 
 
 class Neighbors(StrEnum):
@@ -32,13 +32,13 @@ class Budget:
             if isinstance(value := getattr(self, name), (np.integer, np.floating)):  # from an array of budgets to try
                 object.__setattr__(self, name, value.item())
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)):
-            raise PrivacyError(f"epsilon must be a number, got {self.epsilon!r}")
+            raise PrivacyError(f"epsilon must be a number, got {received(self.epsilon)}")
         if not 0 < self.epsilon <= sys.float_info.max:
             huge = isinstance(self.epsilon, int) and self.epsilon > 0  # thousands of digits cannot even be shown
             got = "a whole number beyond every float" if huge else repr(self.epsilon)
             raise PrivacyError(f"epsilon must be finite and above 0, got {got}")
         if isinstance(self.delta, bool) or not isinstance(self.delta, (int, float)) or not 0 <= self.delta < 1:
-            raise PrivacyError(f"delta must be in [0, 1), got {self.delta!r}")
+            raise PrivacyError(f"delta must be in [0, 1), got {received(self.delta)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Sensitivity:
         try:
             object.__setattr__(self, "neighbors", Neighbors(self.neighbors))
         except ValueError:
-            raise PrivacyError(f"neighbors must be 'add-remove' or 'replace', got {self.neighbors!r}") from None
+            raise PrivacyError(f"neighbors must be 'add-remove' or 'replace', got {received(self.neighbors)}") from None
         count = self.max_contributions
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 2**31:
-            raise PrivacyError(f"max_contributions must be a whole number in 1..2^31, got {count!r}")
+            raise PrivacyError(f"max_contributions must be a whole number in 1..2^31, got {received(count)}")
 
     @property
     def l1(self) -> int:

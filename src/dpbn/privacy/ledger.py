@@ -24,7 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpbn.errors import BudgetError, InputError, LedgerCorruptError, did_you_mean
+from dpbn.errors import BudgetError, InputError, LedgerCorruptError, did_you_mean, received
 from dpbn.files import write_atomically
 from dpbn.privacy.chain import (
     GENESIS,
@@ -58,7 +58,7 @@ class Ledger:
 
     def __init__(self, path: str | Path, *, anchor: bool = True, expected_head: str | None = None):
         if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
-            raise InputError(f"the place of a ledger must be a path, got {path!r:.80}")
+            raise InputError(f"the place of a ledger must be a path, got {received(path)}")
         self.path = Path(path).absolute()
         self._local = threading.local()
         self._seen: tuple[int, str] = (0, GENESIS)  # newest entry this object knows of: it must stay in the chain
@@ -359,7 +359,7 @@ def _cap(epsilon: Amount, delta: Amount) -> Balance:
 def _text(subject: str, value: str) -> None:
     fits = isinstance(value, str) and 1 <= len(value) <= 1000
     if not fits or any("\ud800" <= letter <= "\udfff" for letter in value):  # halves of pairs: no file holds them
-        raise BudgetError(f"{subject} must be a text of 1 to 1000 characters, got {value!r:.80}")
+        raise BudgetError(f"{subject} must be a text of 1 to 1000 characters, got {received(value)}")
 
 
 def _shown(epsilon: Fraction, delta: Fraction) -> str:

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError, PrivacyError
+from dpbn.errors import InputError, PrivacyError, received
 from dpbn.privacy import blocks, joint
 from dpbn.privacy import opendp_bridge as bridge
 
@@ -228,7 +228,7 @@ class InsecureNoise:
 
     def __init__(self, seed: int | None = None):
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):
-            raise InputError(f"seed must be a whole number >= 0, or None, got {seed!r}")
+            raise InputError(f"seed must be a whole number >= 0, or None, got {received(seed)}")
         self._generator = np.random.default_rng(seed)
         self._coins = self._generator.spawn(1)[0]  # rows made from the same seed must not decide whether they are kept
 

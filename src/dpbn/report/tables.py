@@ -54,7 +54,10 @@ def _fold(facts: Facts, node: str, opened: bool) -> str:
     columns = [*parents, *network.states(node), *(["noisy records"] if support else [])]
     title = f"<b>{escaped(node)}</b>{' given ' + escaped(', '.join(parents)) if parents else ''}"
     size = f"{counted(total, 'row')} × {counted(cpt.shape[-1], 'state')}"
-    words = ", ".join(f"{state}: {words}" for state, words in facts.release.structure.schema[node].ranges.items())
+    variable = facts.release.structure.schema[node]
+    column = "" if variable.source_column == node else f"column: {variable.column}"
+    states = ", ".join(f"{state}: {meaning}" for state, meaning in variable.meanings.items())
+    words = "; ".join(filter(None, (column, states)))
     ranges = f'<p class="note">{escaped(words)}</p>' if words else ""
     if support and support.left_out:
         alike = escaped(", ".join(support.left_out))

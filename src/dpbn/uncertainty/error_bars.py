@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import QueryError
+from dpbn.errors import QueryError, received
 from dpbn.inference.evidence import Evidence
 from dpbn.inference.map import MaximumEngine
 from dpbn.inference.model import Model
@@ -48,9 +48,9 @@ class Bars:
     def interval(self, level: float = 0.9, part: str = "total") -> tuple[Array, Array]:
         """Low and high ends that hold the true probability with about this confidence."""
         if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-            raise QueryError(f"the level of an interval must be between 0 and 1, got {level!r}")
+            raise QueryError(f"the level of an interval must be between 0 and 1, got {received(level)}")
         if part not in PARTS:
-            raise QueryError(f"part must be one of {PARTS}, got {part!r}")
+            raise QueryError(f"part must be one of {PARTS}, got {received(part)}")
         deviation = {"total": self.total, "privacy": self.privacy, "sampling": self.sampling}[part]
         reach = -NormalDist().inv_cdf((1 - level) / 2) * deviation
         return np.clip(self.values - reach, self.least, 1.0), np.clip(self.values + reach, self.least, 1.0)

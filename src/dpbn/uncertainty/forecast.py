@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbn.errors import InputError
+from dpbn.errors import InputError, received
 from dpbn.formats import load_structure
 from dpbn.inference import Inference
 from dpbn.inference.queries import answer_or_uniform
@@ -181,7 +181,7 @@ def plan(
         raise InputError("a structure to plan for must have at least one node, got none")
     for name, count in (("rows", rows), ("simulations", simulations)):
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise InputError(f"{name} must be a whole number >= 1, got {count!r}")
+            raise InputError(f"{name} must be a whole number >= 1, got {received(count)}")
     rows, simulations = int(rows), int(simulations)
     Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
