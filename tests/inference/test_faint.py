@@ -9,7 +9,6 @@ import pytest
 import dpbn
 from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable
 from dpbn.errors import QueryError
-from dpbn.inference.derivatives import joint_derivatives, query_derivatives
 from tests.inference.oracles import stacked
 
 STRATEGIES = ("auto", "elimination", "junction-tree")
@@ -106,24 +105,6 @@ def test_tiny_cells_of_cpts():
         assert ask.log_probability(evidence) == pytest.approx(2 * math.log(1e-250))
         assert ask.query("c", evidence).values == pytest.approx([0, 1], abs=1e-12)
         assert ask.mpe(evidence) == ({"c": "s1"}, pytest.approx(1.0))
-
-
-def test_derivatives_of_faint_answers():
-    network, evidence, _ = features(288)
-    found = query_derivatives(network, ["c"], evidence)
-    assert found.values == pytest.approx([0.25, 0.75], rel=1e-9)
-    np.testing.assert_allclose(found.by["c"], [[0.75, -0.25], [-0.75, 0.25]], rtol=1e-9)
-
-
-def test_derivatives_that_are_small_and_those_that_no_float_holds():
-    row = np.array([1 - 1e-250, 1e-250])
-    network = binary({"a": (), "b": ("a",)}, {"a": np.array([0.5, 0.5]), "b": np.stack([[1.0, 0.0], row])})
-    found = joint_derivatives(network, ["a"], {"b": "s1"}).by["b"]
-    assert found[0, 0, 1] == pytest.approx(0.5) and found[1, 1, 1] == pytest.approx(0.5)
-    assert joint_derivatives(network, ["a"], {"b": "s1"}).by["a"][1, 1] == pytest.approx(1e-250)
-    deep = binary({"a": (), "b": ("a",)}, {"a": row, "b": np.stack([[1.0, 0.0], row])})
-    with pytest.raises(QueryError, match="float"):
-        query_derivatives(deep, ["a"], {"b": "s1"})
 
 
 def test_likelihoods_further_apart_than_floats_reach():

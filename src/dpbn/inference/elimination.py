@@ -102,7 +102,7 @@ class EliminationEngine:
         trace = program.forward(tables)
         if not program.value(trace)[0] > 0:
             raise impossible(self.model, findings)
-        families = program.marginals(trace, np.ones(()), ())
+        families = program.marginals(trace)
         posteriors = []
         for node, scope in enumerate(program.inputs[: len(self.model.scopes)]):
             if node in findings.hard:

@@ -91,7 +91,7 @@ class BatchInference:
             trace = program.forward(self._inputs(plan, program, findings, self._networks(start, chunk)))
             keep = min(chunk, self.batch - start)
             self._check(program.value(trace)[0][:keep], start)
-            families = program.marginals(trace, np.ones(chunk), (BATCH,))
+            families = program.marginals(trace)
             for v, family in enumerate(families[: len(sizes)]):
                 if v in findings.hard:
                     continue
