@@ -32,7 +32,6 @@ class Verdict:
     promised: float
     event: str
     runs: int
-    alpha: float
 
     @property
     def caught(self) -> bool:
@@ -122,7 +121,7 @@ def _verdict(
         (bound(*clopper_pearson(*_seen(event, fresh, swapped), runs, alpha / len(bets))), event.name)
         for event, swapped in bets
     )
-    return Verdict(max(0.0, lower), promised, name, runs, alpha)
+    return Verdict(max(0.0, lower), promised, name, runs)
 
 
 def _best_bets(first: Outcomes, second: Outcomes, score: Score) -> list[tuple[Event, bool]]:

@@ -27,7 +27,7 @@ class BatchInference:
     `cpts[node]` has shape (batch, *CPT shape), or the CPT shape alone where all networks share it.
     """
 
-    def __init__(self, structure: Structure, cpts: Mapping[str, Any], *, limit: int = CELL_LIMIT):
+    def __init__(self, structure: Structure, cpts: Mapping[str, Any]):
         wrong = sorted(set(cpts) ^ set(structure.nodes))
         if wrong:
             raise StructureError(
@@ -35,7 +35,6 @@ class BatchInference:
             )
         self._model = Model(structure)
         self._words = self._model.vocabulary
-        self.limit = limit
         tables: list[Array] = []  # batch last: inner loops run over networks
         self._varies: list[bool] = []
         batch: int | None = None
@@ -111,7 +110,7 @@ class BatchInference:
             relevant = sorted(ancestors(model.parents, {*targets, *hard, *soft}))
         plain = [remaining(model.scopes[node], hard) for node in relevant]
         plan = plan_elimination(
-            [*plain, *((v,) for v in sorted(soft))], model.sizes, targets, limit=self.limit, relevant=relevant
+            [*plain, *((v,) for v in sorted(soft))], model.sizes, targets, limit=CELL_LIMIT, relevant=relevant
         )
         scopes = [(*s, BATCH) if kind == "all" or self._varies[n] else s for n, s in zip(relevant, plain, strict=True)]
         scopes += [(v,) for v in sorted(soft)]

@@ -96,7 +96,7 @@ class Program:
     def run(self, tables: Sequence[Array]) -> tuple[Array, Array | float]:
         """The value, axes as `output`, and the logarithm of the factor it was divided by."""
         plain = Trace(self._forward(tables))
-        faint = self._faint(plain.values, tables)
+        faint = self._faint(plain.values)
         if not faint.any():
             return self.value(plain)
         if faint.all():
@@ -128,15 +128,11 @@ class Program:
     def forward(self, tables: Sequence[Array]) -> Trace:
         """Every slot's table; logarithms only where plain products would have come near underflow."""
         values = self._forward(tables)
-        return Trace(log_forward(self, tables), logs=True) if self._faint(values, tables).any() else Trace(values)
+        return Trace(log_forward(self, tables), logs=True) if self._faint(values).any() else Trace(values)
 
-    def _faint(self, values: Sequence[Array], tables: Sequence[Array]) -> NDArray[np.bool_]:
-        """Where all cells of the value are too small to be trusted; nowhere if factors may be negative."""
-        largest = np.max(values[-1], axis=_all_but_batch(self.scopes[-1]), initial=0.0)
-        faint = np.asarray(~(largest > TINY))
-        if faint.any() and any(np.min(table, initial=0.0) < 0 for table in tables):
-            return np.zeros_like(faint)
-        return faint
+    def _faint(self, values: Sequence[Array]) -> NDArray[np.bool_]:
+        """Where all cells of the value are too small to be trusted."""
+        return np.asarray(~(np.max(values[-1], axis=_all_but_batch(self.scopes[-1]), initial=0.0) > TINY))
 
     def _forward(self, tables: Sequence[Array]) -> list[Array]:
         values = list(tables) or [np.ones(())]
