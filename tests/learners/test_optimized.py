@@ -22,11 +22,7 @@ from dpbn.measure import Curator
 from dpbn.measurement import Moments, variance_apart
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
-
-
-def curator(network: BayesianNetwork, rows: int, epsilon: float, delta: float = 0.0, seed: int = 0) -> Curator:
-    source = open_source(network.sample(rows, seed=seed), network.structure)
-    return Curator(source, InsecureNoise(seed), Budget(epsilon, delta), Sensitivity())
+from tests.learners.runs import curator
 
 
 def mechanisms(network: BayesianNetwork, delta: float, **options) -> set[str]:
@@ -167,7 +163,7 @@ def test_where_noise_cannot_be_drawn_together_delta_does_not_ask_for_more_of_it(
 
 def test_parts_of_summed_tables_add_up_to_what_all_of_them_cost():
     network = load_network("alarm")
-    holder = curator(network, 10_000, 1.0, 1e-6)
+    holder = curator(network, 10_000, 1.0, delta=1e-6)
     learned = learn_optimized(network.structure, holder, prior={}, public_cpts={})
     (count, *tables) = holder.measurements
     assert {m.mechanism for m in tables} == {"summed"} and not holder.looks
@@ -247,7 +243,7 @@ def test_budget_is_used_up_and_never_exceeded():
     for epsilon, delta in ((1.0, 0.0), (0.1, 1e-6)):
         strategy, made = plan_tables(network.structure), with_delta if delta else apart
         asked = made(strategy, Budget(epsilon, delta), Sensitivity())
-        holder = curator(network, 100, epsilon, delta)
+        holder = curator(network, 100, epsilon, delta=delta)
         holder.measure(asked)
         assert 0.999 * epsilon < holder.spent <= epsilon
     learned = learn_optimized(network.structure, curator(network, 100, 1.0), prior={}, public_cpts={})
