@@ -13,6 +13,7 @@ from dpbn.evaluate import metrics
 from dpbn.evaluate.metrics import error_bounds, joint_kl, row, row_kl, weighted
 from dpbn.graph import treewidth
 from dpbn.workload import Query, checked_workload
+from tests.structures import structure_of
 
 STRUCTURE = Structure(
     Schema((Variable("a", ("0", "1")), Variable("b", ("0", "1", "2")))), Dag(("a", "b"), {"a": (), "b": ("a",)})
@@ -60,8 +61,7 @@ def test_bounds_of_the_paper_by_hand():
 
 
 def test_a_lower_bound_above_zero():
-    schema = Schema((Variable("a", ("0", "1")), Variable("b", ("0", "1")), Variable("c", ("0", "1"))))
-    structure = Structure(schema, Dag(("a", "b", "c"), {"b": ("a",), "c": ("b",)}))
+    structure = structure_of(dict.fromkeys("abc", 2), {"b": ("a",), "c": ("b",)})
     row = [[0.5, 0.5], [0.25, 0.75]]
     moved = [[0.4, 0.6], [0.3, 0.7]]
     true = BayesianNetwork(structure, {"a": [0.5, 0.5], "b": row, "c": row})
@@ -72,14 +72,12 @@ def test_a_lower_bound_above_zero():
 
 
 def test_bounds_of_a_network_without_arcs_and_of_one_whose_width_is_not_known(monkeypatch):
-    two = Schema(tuple(Variable(name, ("0", "1")) for name in ("a", "b")))
-    apart = Structure(two, Dag(("a", "b"), {}))
+    apart = structure_of({"a": 2, "b": 2}, {})
     true = BayesianNetwork(apart, {"a": [0.0, 1.0], "b": [0.5, 0.5]})
     released = BayesianNetwork(apart, {"a": [0.1, 0.9], "b": [0.4, 0.6]})
     assert error_bounds(true, released) == (0.0, pytest.approx(2 * 0.1))
 
     side = 6
-    names = tuple(f"{row}{column}" for row in range(side) for column in range(side))
     parents = {
         f"{row}{column}": (
             *((f"{row - 1}{column}",) if row else ()),
@@ -88,11 +86,10 @@ def test_bounds_of_a_network_without_arcs_and_of_one_whose_width_is_not_known(mo
         for row in range(side)
         for column in range(side)
     }
-    schema = Schema(tuple(Variable(name, ("0", "1")) for name in names))
-    structure = Structure(schema, Dag(names, parents))
-    grid = BayesianNetwork(structure, {n: np.full((2,) * (len(parents[n]) + 1), 0.5) for n in names})
+    structure = structure_of(dict.fromkeys(parents, 2), parents)
+    grid = BayesianNetwork(structure, {n: np.full((2,) * (len(parents[n]) + 1), 0.5) for n in parents})
     moved = BayesianNetwork(
-        structure, {n: np.stack([grid.cpt(n)[..., 0] - 0.1, grid.cpt(n)[..., 1] + 0.1], -1) for n in names}
+        structure, {n: np.stack([grid.cpt(n)[..., 0] - 0.1, grid.cpt(n)[..., 1] + 0.1], -1) for n in parents}
     )
     low, high = treewidth(structure.dag, effort=0)
     assert low < high

@@ -23,6 +23,7 @@ from dpbn.measurement import Moments, variance_apart
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
 from tests.learners.runs import curator
+from tests.structures import structure_of
 
 
 def mechanisms(network: BayesianNetwork, delta: float, **options) -> set[str]:
@@ -125,9 +126,7 @@ def test_shares_equal_a_numeric_optimiser():
 def test_large_tables_count_as_less_and_nodes_that_stand_only_in_them_get_their_own():
     """x has parents a, b, c (8 * 10^5 cells), y the parents c and d (40 cells)."""
     sizes = {"a": 100, "b": 100, "c": 20, "d": 1, "x": 4, "y": 2}
-    schema = Schema(tuple(Variable(name, tuple(str(k) for k in range(size))) for name, size in sizes.items()))
-    dag = Dag(tuple(sizes), dict.fromkeys("abcd", ()) | {"x": ("a", "b", "c"), "y": ("c", "d")})
-    strategy = plan_tables(Structure(schema, dag))
+    strategy = plan_tables(structure_of(sizes, {"x": ("a", "b", "c"), "y": ("c", "d")}))
     share = dict(zip(strategy.tables, strategy.shares, strict=True))
     assert set(share) == {("a", "b", "c", "x"), ("c", "d", "y"), ("a",), ("b",), ("x",)}
     large = strategy_module.LARGE**0.35 * (strategy_module.LARGE**0.25 + 2 * 100**0.25)  # families x, a and b
@@ -177,11 +176,9 @@ def test_parts_of_summed_tables_add_up_to_what_all_of_them_cost():
 def test_what_is_hopeless_does_not_choose_the_noise():
     """Eighteen nodes of nine states in a chain, and one family of 59,049 cells: apart with delta, as without it."""
     names = [f"v{k}" for k in range(18)]
-    sizes = dict.fromkeys(names, 9) | {"w": 9}
-    schema = Schema(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in sizes.items()))
     chain = {name: (before,) for before, name in itertools.pairwise(names)}
     for more in ({}, {"w": ("v0", "v4", "v8", "v12")}):
-        structure = Structure(schema, Dag(tuple(sizes), chain | more))
+        structure = structure_of(dict.fromkeys([*names, "w"], 9), chain | more)
         plan = plan_groups(structure, MOST_SIGNAL)
         groups = [tuple(map(frozenset, group)) for group in plan.groups]
         strategy = plan_tables(structure, power=strategy_module.OF_PRECISION)
@@ -193,8 +190,7 @@ def test_what_is_hopeless_does_not_choose_the_noise():
 
 def test_many_small_tables_are_drawn_together_even_with_delta():
     """Thirty binary nodes without arcs: one draw for all of them is less noise than any with delta 1e-6."""
-    names = tuple(f"v{k}" for k in range(30))
-    structure = Structure(Schema(tuple(Variable(name, ("0", "1")) for name in names)), Dag(names, {}))
+    structure = structure_of({f"v{k}": 2 for k in range(30)}, {})
     assert mechanisms(random_network(structure, 0), 1e-6) == {"laplace", "joint"}
     assert mechanisms(random_network(structure, 0), 0.05) == {"summed"}
 
@@ -338,7 +334,6 @@ def test_nothing_stands_out_of_a_table_without_noise_or_with_an_endless_threshol
 
 def test_what_hardly_matters_is_not_merged_into_what_does():
     """Two binary families with a common name: one table pays for both, but not if one of them is next to nothing."""
-    schema = Schema(tuple(Variable(name, ("0", "1")) for name in "abc"))
-    structure = Structure(schema, Dag(("a", "b", "c"), {"b": ("a",), "c": ("b",)}))
+    structure = structure_of(dict.fromkeys("abc", 2), {"b": ("a",), "c": ("b",)})
     assert plan_tables(structure).tables == (("a", "b", "c"),)
     assert plan_tables(structure, weights={"a": 1.0, "b": 1.0, "c": 1e-6}).tables == (("a", "b"), ("b", "c"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbn import Dag, Schema, Structure, Variable, load_network
+from dpbn import load_network
 from dpbn.learners import estimate as estimate_module
 from dpbn.learners import resemblance, stein
 from dpbn.learners.estimate import estimate_batch
@@ -13,6 +13,7 @@ from dpbn.learners.stein import Rows, probed
 from dpbn.measurement import Moments
 from dpbn.network import BayesianNetwork
 from tests.learners.runs import curator, row_error
+from tests.structures import structure_of
 
 VARIANCE = 900.0
 
@@ -242,7 +243,7 @@ def noisy_or(nodes, parents, seed):
     generator = np.random.default_rng(seed)
     names = [f"n{i}" for i in range(nodes)]
     above = {name: tuple(generator.permutation(names[:i])[:parents]) for i, name in enumerate(names)}
-    structure = Structure(Schema(tuple(Variable(name, ("no", "yes")) for name in names)), Dag(names, above))
+    structure = structure_of(dict.fromkeys(names, 2), above)
     cpts = {}
     for name in names:
         fail = np.array(0.9)

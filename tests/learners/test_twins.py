@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpbn import Dag, Schema, Structure, Variable, load_network
+from dpbn import load_network
 from dpbn.learners import estimate as estimate_module
 from dpbn.learners import twins
 from dpbn.learners.stein import Rows, account, probed
@@ -13,6 +13,7 @@ from dpbn.learners.twins import DOUBT, LOG_ODDS, _Alike, _chance, _targets, shar
 from dpbn.measurement import Moments
 from dpbn.network import BayesianNetwork
 from tests.learners.runs import row_error
+from tests.structures import structure_of
 
 VARIANCE = 900.0
 PEDIGREE = np.array([[[0.9, 0.08, 0.02], [0.5, 0.4, 0.1]], [[0.1, 0.5, 0.4], [0.0, 0.3, 0.7]]])
@@ -251,7 +252,7 @@ def slices(nodes):
     """A process in time: every node hangs on the one before in the same way."""
     names = [f"t{i}" for i in range(nodes)]
     above = {name: tuple(names[max(0, i - 2) : i]) for i, name in enumerate(names)}
-    structure = Structure(Schema(tuple(Variable(name, ("low", "mid", "high")) for name in names)), Dag(names, above))
+    structure = structure_of(dict.fromkeys(names, 3), above)
     cpts = {}
     for name in names:
         parents = len(above[name])
