@@ -103,10 +103,6 @@ class ErrorBars:
         found = [networks.posteriors(evidence) for networks in self._networks]
         return {node: _bars(values[node], *(kind[node] for kind in found)) for node in values}
 
-    def probability(self, value: float, evidence: Evidence | None) -> Bars:
-        """Bars of P(evidence)."""
-        return _bars(np.asarray(value), *(networks.probability(evidence) for networks in self._networks))
-
     def predictions(self, values: Array, columns: dict[int, NDArray[np.int64]], target: int) -> Bars:
         """Bars of predictions for rows of evidence codes, summed up network by network to spare memory."""
         predictors = [Predictor(Model(self._structure), CELL_LIMIT) for _ in self._cpts]
