@@ -90,7 +90,7 @@ def test_joint_noise_is_audited_tightly():
     ids=["gaussian", "summed"],
 )
 def test_noise_with_delta_stays_within_its_exact_profile_and_less_noise_does_not(law, less, profile):
-    options = {"epsilon": 0.2, "profile": profile, "runs": 8_000, "pilot": 2_000, "many": True}
+    options = {"epsilon": 0.2, "profile": profile, "runs": 8_000, "pilot": 2_000}
     verdict = audit_profile(noisy_family(*law), ROWS, ONE_MORE, **options)
     assert not verdict.caught and verdict.tightness > 0.3, verdict  # 0.67 as a rule; a blind auditor has 0
     assert audit_profile(noisy_family(*less), ROWS, ONE_MORE, **options).caught
