@@ -90,7 +90,7 @@ def test_bad_amounts_are_refused(path, bad):
 
 @pytest.mark.parametrize("bad", [1, True, None, ("1",), b"1", "\ud800", "", "x" * 1001], ids="{!r:.9}".format)
 def test_a_dataset_is_named_by_a_text(path, bad):
-    """SQLite takes 1 for "1", but no hash does: one such charge, and the ledger was damaged for good."""
+    """SQLite takes 1 for "1", but no hash does: one such charge would damage the ledger for good."""
     ledger = Ledger(path)
     ledger.open_dataset("1", 1)
     for spend in (ledger.charge, ledger.raise_cap, ledger.open_dataset):

@@ -121,7 +121,7 @@ def test_one_long_text_among_many_does_not_make_all_of_them_long():
 
 
 def test_a_release_of_many_small_tables_takes_time_in_proportion():
-    """Every node was compared with every table: 15 s here, and four times as much at twice the nodes."""
+    """Every node compared with every table takes 15 s here, and four times as much at twice the nodes."""
     names = [str(number) for number in range(6000)]
     structure = dpbn.Structure(dpbn.Schema([dpbn.Variable(name, ("a",)) for name in names]), dpbn.Dag(names, {}))
     network = dpbn.BayesianNetwork(structure, dict.fromkeys(names, np.ones(1)))
