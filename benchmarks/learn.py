@@ -30,8 +30,7 @@ import numpy as np
 from dpbn import BayesianNetwork, Inference, load_network
 from dpbn.evaluate.baselines.common import experiment_curator
 from dpbn.evaluate.experiments import Grid, run
-from dpbn.evaluate.measures import Reference
-from dpbn.evaluate.metrics import query_error
+from dpbn.evaluate.metrics import Reference
 from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.formats import BUNDLED
 from dpbn.learners import agreement, estimate, groups, shrinkage, strategy
@@ -218,7 +217,8 @@ def workload(runs: int, *, rows: int, epsilon: float) -> None:
                     network.structure, curator, prior={}, public_cpts={}, workload=given, stage_one=part
                 )
                 learned = Inference(BayesianNetwork(network.structure, made.cpts))
-                errors[label].append(float(np.mean([query_error(truth, learned, query) for query in asked])))
+                pairs = [[ask.query(q.variables, q.evidence).values for ask in (truth, learned)] for q in asked]
+                errors[label].append(float(np.mean([np.abs(true - found).sum() for true, found in pairs])))
         mean = {label: float(np.mean(values)) for label, values in errors.items()}
         spread = {label: float(np.std(values, ddof=1) / math.sqrt(runs)) for label, values in errors.items()}
         print(

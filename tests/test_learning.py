@@ -150,7 +150,7 @@ def test_nothing_is_charged_for_what_cannot_be_learned(asia, ledger, options):
 
 
 def test_a_sampling_rate_is_refused_as_it_was_given(asia):
-    """4e-7 was rounded first, and the refusal spoke of a fraction 0."""
+    """Not as the fraction that it is rounded to, 0."""
     network, data = asia
     with pytest.raises(InputError, match=r"sampling_rate must be in \[2\^-20, 1\], got 4e-07"):
         dpbn.learn(data, network, 1.0, method="icml2020", sampling_rate=4e-7)
@@ -174,7 +174,7 @@ def test_the_claim_never_exceeds_the_charge(asia, ledger):
 
 @pytest.mark.parametrize("epsilon", [1.0, 1e6])
 def test_a_caller_whose_numpy_raises_does_not_lose_what_is_paid_for(asia, epsilon):
-    """It raised after the charge, where a weight was too small for a float."""
+    """Some weights are too small for a float, after the charge too."""
     network, data = asia
     with np.errstate(all="raise"):
         assert dpbn.learn(data, network, epsilon).private

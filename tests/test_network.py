@@ -6,6 +6,7 @@ import pytest
 from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable, load_network
 from dpbn.errors import StructureError, TooLargeError
 from dpbn.network import check_cells
+from tests.structures import structure_of
 
 SCHEMA = Schema((Variable("a", ("x", "y")), Variable("b", ("u", "v", "w"))))
 STRUCTURE = Structure(SCHEMA, Dag(("a", "b"), {"b": ("a",)}))
@@ -59,8 +60,7 @@ def test_unknown_names_are_refused():
 
 def star(parents: int, states: int) -> Structure:
     names = tuple(f"v{i}" for i in range(parents + 1))
-    variables = tuple(Variable(name, tuple(map(str, range(states)))) for name in names)
-    return Structure(Schema(variables), Dag(names, {"v0": names[1:]}))
+    return structure_of(dict.fromkeys(names, states), {"v0": names[1:]})
 
 
 def test_sizes_are_checked_without_allocating():

@@ -322,7 +322,7 @@ def test_a_seed_that_is_none_is_refused(run):
 def test_an_audit_that_fails_says_so_by_its_exit_code(run, monkeypatch, caught, code):
     from dpbn.audit import Verdict, suite
 
-    verdict = Verdict(lower=2.0 if caught else 0.5, promised=1.0, event="x0 >= 1", runs=1000, alpha=0.05)
+    verdict = Verdict(lower=2.0 if caught else 0.5, promised=1.0, event="x0 >= 1", runs=1000)
     monkeypatch.setattr(suite, "lines", lambda *_, **__: iter([suite.Line("one family", verdict, "holds")]))
     outcome = run("audit", "--runs", 1000)
     assert outcome.code == code, outcome.out

@@ -278,7 +278,7 @@ def test_a_column_that_a_later_file_has_twice_is_refused(tmp_path):
 
 
 def test_a_column_that_a_later_parquet_file_has_twice_is_refused(tmp_path):
-    """Its folder's value was taken: there the person of the file was another."""
+    """Of a person in the file and another in the name of its folder, neither counts."""
     table = pa.table({"x": ["yes"], "n": [1], "who": ["p1"]})
     pq.write_table(table, tmp_path / "1.parquet")
     (tmp_path / "who=p2").mkdir()

@@ -199,7 +199,7 @@ def test_people_told_by_a_type_of_somebody_over_a_dictionary():
 
 @pytest.mark.parametrize("kind", ["many people", "a missing one"])
 def test_people_told_by_dictionaries_that_arrow_cannot_unify(kind):
-    """One more person, or one that is missing, was one too many for the dictionaries of two chunks."""
+    """One more person, or one that is missing, is one too many for the dictionaries of two chunks."""
     first = [f"p{i}" for i in range(100)]
     second = [f"p{i}" for i in range(50, 150)] if kind == "many people" else [*first[50:], None]
     chunks = [pa.DictionaryArray.from_arrays(pa.array(range(len(its)), pa.int8()), its) for its in (first, second)]
@@ -384,7 +384,7 @@ UTC = pd.Timestamp(NIGHT, unit="s", tz="UTC")
     ],
 )
 def test_people_told_by_spans_and_by_times_of_an_autumn_night(two):
-    """A span in nanoseconds was a whole number; of that night's times one may equal two that differ."""
+    """A span in nanoseconds is no whole number; of that night's times one may equal two that differ."""
     for order in itertools.permutations(two):
         frame = pd.DataFrame({"unit": pd.Series(objects(order), dtype=object), "x": "a", "y": 0.0})
         assert open_source(frame, STRUCTURE, unit="unit").counts(SETS)["x",].tolist() == [2, 0, 0]
@@ -401,7 +401,7 @@ def test_people_told_by_spans_and_by_times_of_an_autumn_night(two):
     ids=str,
 )
 def test_people_whom_python_might_take_for_one_another(tmp_path, monkeypatch, kind, others):
-    """They were told apart within a batch, and not from batch to batch."""
+    """Within a batch, and from batch to batch."""
     monkeypatch.setattr(files, "BATCH_ROWS", 4)
     units = pa.array([1, 1, 1, others[0], others[1], others[2], others[2], 1, *others], pa.int64()).cast(kind)
     pq.write_table(pa.table({"unit": units, "x": ["a"] * 11, "y": [0.0] * 11}), tmp_path / "t.parquet")

@@ -5,16 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from dpbn import BayesianNetwork, Dag, Inference, Schema, Structure, Variable, load_network
+from dpbn import BayesianNetwork, Inference, load_network
 from dpbn.errors import InputError
-from dpbn.evaluate import experiments
+from dpbn.evaluate import experiments, metrics
 from dpbn.evaluate.experiments import Grid, Task, perform, run
-from dpbn.evaluate.measures import MEASURES, Reference, divergence
+from dpbn.evaluate.metrics import MEASURES, Reference, divergence
 from dpbn.evaluate.questions import Questions, derived_seed, draw_questions
 from dpbn.evaluate.results import key, read_rows, standard_error, summary, write_rows
 from dpbn.sampling import sample_codes
 from dpbn.uncertainty.simulate import SimulatedSource
 from dpbn.workload import Query
+from tests.structures import structure_of
 
 SMALL = Grid(networks=("asia",), methods=("uniform", "exact"), epsilons=(0.5, 1.0), rows=(500,), runs=2, queries=6)
 
@@ -139,8 +140,9 @@ def test_reference_against_itself_and_against_enumeration():
     assert found["query"] == pytest.approx(np.mean(errors))
 
 
-def test_divergence_by_hand():
-    assert divergence(np.array([1.0, 0.0]), np.array([0.5, 0.5]), 0.0) == pytest.approx(math.log(2))
+def test_divergence_by_hand(monkeypatch):
+    monkeypatch.setattr(metrics, "MIXTURE", 0.0)
+    assert divergence(np.array([1.0, 0.0]), np.array([0.5, 0.5])) == pytest.approx(math.log(2))
 
 
 def test_simulated_source_counts_like_hand_counting():
@@ -164,10 +166,9 @@ def test_standard_error():
 def test_questions_too_large_for_exact_inference_are_left_out():
     """The most probable states of 24 leaves of one root, which is summed out: 2^24 cells."""
     leaves = tuple(f"x{i}" for i in range(24))
-    schema = Schema(tuple(Variable(name, ("a", "b")) for name in ("root", *leaves)))
-    dag = Dag(schema.names, {"root": (), **dict.fromkeys(leaves, ("root",))})
+    structure = structure_of(dict.fromkeys(("root", *leaves), 2), dict.fromkeys(leaves, ("root",)))
     cpts = {name: np.full((2, 2), 0.5) for name in leaves} | {"root": np.array([0.25, 0.75])}
-    network = BayesianNetwork(Structure(schema, dag), cpts)
+    network = BayesianNetwork(structure, cpts)
     maps = (Query(leaves), Query(("root",)))
     measured = Reference(network, Questions((Query(("root",)),), maps)).measure(network)
     assert measured["map_accuracy"] == 1.0 and measured["query"] == 0.0

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from dpbn import BayesianNetwork, Dag, Schema, Structure, Variable, load_network
 from dpbn.errors import InputError, QueryError
 from dpbn.evaluate import metrics
+from dpbn.evaluate.metrics import error_bounds, joint_kl, row, row_kl, weighted
+from dpbn.graph import treewidth
 from dpbn.workload import Query, checked_workload
+from tests.structures import structure_of
 
 STRUCTURE = Structure(
     Schema((Variable("a", ("0", "1")), Variable("b", ("0", "1", "2")))), Dag(("a", "b"), {"a": (), "b": ("a",)})
@@ -20,30 +24,77 @@ PARENTS = {"a": np.ones(()), "b": np.array([0.25, 0.75])}
 
 
 def test_row_and_weighted_by_hand():
-    assert metrics.row(TRUTH, LEARNED) == pytest.approx((0.5 + (0.5 + 0.2) / 2) / 2)
-    assert metrics.weighted(TRUTH, LEARNED, PARENTS) == pytest.approx((0.5 + 0.25 * 0.5 + 0.75 * 0.2) / 2)
+    assert row(TRUTH, LEARNED) == pytest.approx((0.5 + (0.5 + 0.2) / 2) / 2)
+    assert weighted(TRUTH, LEARNED, PARENTS) == pytest.approx((0.5 + 0.25 * 0.5 + 0.75 * 0.2) / 2)
 
 
-def test_joint_kl_is_the_kl_of_the_enumerated_joint():
+def test_joint_kl_is_the_kl_of_the_enumerated_joint(monkeypatch):
+    monkeypatch.setattr(metrics, "MIXTURE", 0.1)
     mixed = {node: 0.9 * LEARNED.cpt(node) + 0.1 / LEARNED.cpt(node).shape[-1] for node in LEARNED.nodes}
     expected = 0.0
     for a, b in itertools.product(range(2), range(3)):
         true = TRUTH.cpt("a")[a] * TRUTH.cpt("b")[a, b]
         if true:
             expected += true * math.log(true / (mixed["a"][a] * mixed["b"][a, b]))
-    assert metrics.joint_kl(TRUTH, LEARNED, PARENTS, mixture=0.1) == pytest.approx(expected)
+    assert joint_kl(TRUTH, LEARNED, PARENTS) == pytest.approx(expected)
 
 
 def test_no_error_against_itself_and_finite_where_learned_is_zero():
-    for measured in (metrics.row(TRUTH, TRUTH), metrics.weighted(TRUTH, TRUTH, PARENTS)):
+    for measured in (row(TRUTH, TRUTH), weighted(TRUTH, TRUTH, PARENTS)):
         assert measured == 0.0
-    assert metrics.joint_kl(LEARNED, TRUTH, PARENTS) > 0.3  # TRUTH has a zero where LEARNED does not
-    assert math.isfinite(metrics.row_kl(LEARNED, TRUTH))
+    assert joint_kl(LEARNED, TRUTH, PARENTS) > 0.3  # TRUTH has a zero where LEARNED does not
+    assert math.isfinite(row_kl(LEARNED, TRUTH))
 
 
 def test_networks_must_share_their_structure():
     with pytest.raises(InputError, match="share one structure"):
-        metrics.row(TRUTH, load_network("asia"))
+        row(TRUTH, load_network("asia"))
+
+
+def test_bounds_of_the_paper_by_hand():
+    true = load_network("asia")
+    cpts = {n: np.array(true.cpt(n)) for n in true.nodes}
+    cpts["smoke"] = [0.4, 0.6]
+    released = BayesianNetwork(true.structure, cpts)
+    lower, upper = error_bounds(true, released)
+    assert lower == 0 and upper == pytest.approx(2 * 5 * 2**2 * 0.1)  # either: 2 in, 2 out
+
+
+def test_a_lower_bound_above_zero():
+    structure = structure_of(dict.fromkeys("abc", 2), {"b": ("a",), "c": ("b",)})
+    row = [[0.5, 0.5], [0.25, 0.75]]
+    moved = [[0.4, 0.6], [0.3, 0.7]]
+    true = BayesianNetwork(structure, {"a": [0.5, 0.5], "b": row, "c": row})
+    released = BayesianNetwork(structure, {"a": [0.6, 0.4], "b": moved, "c": moved})
+    lower, upper = error_bounds(true, released)
+    assert lower == pytest.approx(2**0.5 * 0.05 * 0.25)
+    assert upper == pytest.approx(2 * 3 * 2 * 0.1)
+
+
+def test_bounds_of_a_network_without_arcs_and_of_one_whose_width_is_not_known(monkeypatch):
+    apart = structure_of({"a": 2, "b": 2}, {})
+    true = BayesianNetwork(apart, {"a": [0.0, 1.0], "b": [0.5, 0.5]})
+    released = BayesianNetwork(apart, {"a": [0.1, 0.9], "b": [0.4, 0.6]})
+    assert error_bounds(true, released) == (0.0, pytest.approx(2 * 0.1))
+
+    side = 6
+    parents = {
+        f"{row}{column}": (
+            *((f"{row - 1}{column}",) if row else ()),
+            *((f"{row}{column - 1}",) if column else ()),
+        )
+        for row in range(side)
+        for column in range(side)
+    }
+    structure = structure_of(dict.fromkeys(parents, 2), parents)
+    grid = BayesianNetwork(structure, {n: np.full((2,) * (len(parents[n]) + 1), 0.5) for n in parents})
+    moved = BayesianNetwork(
+        structure, {n: np.stack([grid.cpt(n)[..., 0] - 0.1, grid.cpt(n)[..., 1] + 0.1], -1) for n in parents}
+    )
+    low, high = treewidth(structure.dag, effort=0)
+    assert low < high
+    monkeypatch.setattr(metrics, "treewidth", partial(treewidth, effort=0))
+    assert error_bounds(grid, moved)[1] == pytest.approx(2 * 5 * 2**high * 0.1)
 
 
 @pytest.mark.parametrize(

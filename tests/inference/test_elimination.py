@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 import dpbn
 from dpbn.elimination import HEURISTICS, _Greedy, bits, eliminate, treewidth_bounds
-from dpbn.errors import InputError, StructureError
 from dpbn.graph import treewidth
-from dpbn.inference import error_bounds
 
 
 def graph(count, edges):
@@ -88,68 +86,3 @@ def test_known_treewidths():
     assert low <= 4 <= high
     for name, width in (("asia", 2), ("sachs", 3), ("child", 3), ("alarm", 4)):
         assert treewidth(dpbn.load_network(name).structure.dag) == (width, width)
-
-
-def test_bounds_of_the_paper_by_hand():
-    true = dpbn.load_network("asia")
-    cpts = {n: np.array(true.cpt(n)) for n in true.nodes}
-    cpts["smoke"] = [0.4, 0.6]
-    released = dpbn.BayesianNetwork(true.structure, cpts)
-    bounds = error_bounds(true, released)
-    assert (bounds.eta, bounds.kappa, bounds.exact, bounds.largest_domain) == (5, 2, True, 2)  # either: 2 in, 2 out
-    assert bounds.delta_min == 0 and bounds.delta_max == pytest.approx(0.1)
-    assert bounds.lower == 0 and bounds.upper == pytest.approx(2 * 5 * 2**2 * 0.1)
-    assert bounds.normalised(0.2) == pytest.approx(0.05)
-    with pytest.raises(InputError):
-        bounds.normalised(float("nan"))
-    with pytest.raises(InputError):
-        error_bounds(true, true).normalised(0.0)
-    with pytest.raises(StructureError):
-        error_bounds(true, dpbn.load_network("cancer"))
-
-
-def test_a_lower_bound_above_zero():
-    schema = dpbn.Schema(
-        (dpbn.Variable("a", ("0", "1")), dpbn.Variable("b", ("0", "1")), dpbn.Variable("c", ("0", "1")))
-    )
-    structure = dpbn.Structure(schema, dpbn.Dag(("a", "b", "c"), {"b": ("a",), "c": ("b",)}))
-    row = [[0.5, 0.5], [0.25, 0.75]]
-    moved = [[0.4, 0.6], [0.3, 0.7]]
-    true = dpbn.BayesianNetwork(structure, {"a": [0.5, 0.5], "b": row, "c": row})
-    released = dpbn.BayesianNetwork(structure, {"a": [0.6, 0.4], "b": moved, "c": moved})
-    bounds = error_bounds(true, released)
-    assert bounds.eta == 3 and bounds.kappa == 1
-    assert bounds.lower == pytest.approx(2**0.5 * 0.05 * 0.25)
-    assert bounds.upper == pytest.approx(2 * 3 * 2 * 0.1)
-
-
-def test_bounds_of_a_network_without_arcs_and_of_one_whose_width_is_not_known():
-    two = dpbn.Schema(tuple(dpbn.Variable(name, ("0", "1")) for name in ("a", "b")))
-    apart = dpbn.Structure(two, dpbn.Dag(("a", "b"), {}))
-    true = dpbn.BayesianNetwork(apart, {"a": [0.0, 1.0], "b": [0.5, 0.5]})
-    released = dpbn.BayesianNetwork(apart, {"a": [0.1, 0.9], "b": [0.4, 0.6]})
-    bounds = error_bounds(true, released)
-    assert (bounds.eta, bounds.kappa, bounds.lower) == (1, 0, 0.0)
-    assert bounds.upper == pytest.approx(2 * 0.1)
-
-    side = 6
-    names = tuple(f"{row}{column}" for row in range(side) for column in range(side))
-    parents = {
-        f"{row}{column}": (
-            *((f"{row - 1}{column}",) if row else ()),
-            *((f"{row}{column - 1}",) if column else ()),
-        )
-        for row in range(side)
-        for column in range(side)
-    }
-    schema = dpbn.Schema(tuple(dpbn.Variable(name, ("0", "1")) for name in names))
-    structure = dpbn.Structure(schema, dpbn.Dag(names, parents))
-    grid = dpbn.BayesianNetwork(structure, {n: np.full((2,) * (len(parents[n]) + 1), 0.5) for n in names})
-    moved = dpbn.BayesianNetwork(
-        structure, {n: np.stack([grid.cpt(n)[..., 0] - 0.1, grid.cpt(n)[..., 1] + 0.1], -1) for n in names}
-    )
-    low, high = treewidth(structure.dag, effort=0)
-    assert low < high
-    bounds = error_bounds(grid, moved, effort=0)
-    assert (bounds.kappa, bounds.exact) == (high, False)
-    assert bounds.upper == pytest.approx(2 * bounds.eta * 2**high * 0.1)

@@ -34,7 +34,6 @@ def test_each_network_of_a_batch_answers_as_alone(network, seed, hard, soft, chu
     try:
         many = stacked(several)
         alone = [dpbn.Inference(one, strategy="elimination") for one in several]
-        np.testing.assert_allclose(many.probability(evidence), [a.probability(evidence) for a in alone], rtol=1e-9)
         if alone[0].probability(evidence) == 0:
             with pytest.raises(ImpossibleEvidenceError):
                 many.posteriors(evidence)
@@ -51,9 +50,9 @@ def test_each_network_of_a_batch_answers_as_alone(network, seed, hard, soft, chu
         module.CHUNK_CELLS = before
 
 
-def test_shared_cpts_may_be_given_once_and_wrong_shapes_are_named():
+def test_wrong_shapes_are_named():
     network = dpbn.load_network("asia")
-    cpts = {n: network.cpt(n) for n in network.nodes}
+    cpts = {n: np.stack([network.cpt(n)] * 2) for n in network.nodes}
     cpts["lung"] = np.stack([network.cpt("lung"), network.cpt("lung")[::-1]])
     values = BatchInference(network.structure, cpts).query("lung", {"smoke": "yes"})
     np.testing.assert_allclose(values, [[0.1, 0.9], [0.01, 0.99]])
@@ -61,28 +60,29 @@ def test_shared_cpts_may_be_given_once_and_wrong_shapes_are_named():
     alone = dpbn.Inference(network).posteriors({"xray": "yes"})
     for node in network.nodes:
         np.testing.assert_allclose(posteriors[node][0], alone[node])
-    with pytest.raises(StructureError, match="'lung'"):
-        BatchInference(network.structure, {**cpts, "lung": np.ones((2, 3))})
+    for wrong in (np.ones((2, 3)), np.ones((4, 2, 2)), network.cpt("lung")):
+        with pytest.raises(StructureError, match="'lung' must have shape"):
+            BatchInference(network.structure, {**cpts, "lung": wrong})
     with pytest.raises(StructureError, match="sum to 1"):
-        BatchInference(network.structure, {**cpts, "lung": np.ones((4, 2, 2))})
+        BatchInference(network.structure, {**cpts, "lung": np.ones((2, 2, 2))})
 
 
 def test_batches_that_do_not_fit_are_refused():
     asia = dpbn.load_network("asia")
-    lung, smoke = np.stack([asia.cpt("lung")] * 2), np.stack([asia.cpt("smoke")] * 3)
-    with pytest.raises(StructureError, match=r"'lung'|'smoke'"):
-        BatchInference(asia.structure, {**asia.cpts, "lung": lung, "smoke": smoke})
+    cpts = {node: np.stack([cpt] * 2) for node, cpt in asia.cpts.items()}
+    with pytest.raises(StructureError, match="'smoke'"):
+        BatchInference(asia.structure, {**cpts, "smoke": np.stack([asia.cpt("smoke")] * 3)})
     with pytest.raises(StructureError, match=">= 0"):
-        BatchInference(asia.structure, {**asia.cpts, "smoke": np.array([[0.5, 0.5], [1.5, -0.5]])})
+        BatchInference(asia.structure, {**cpts, "smoke": np.array([[0.5, 0.5], [1.5, -0.5]])})
 
 
 @pytest.mark.parametrize("chunk", [1, 300_000])
 def test_the_network_that_calls_evidence_impossible_is_named(chunk, monkeypatch):
     monkeypatch.setattr("dpbn.inference.networks.CHUNK_CELLS", chunk)
     asia = dpbn.load_network("asia")
-    smoke = np.array([[0.5, 0.5]] * 5)
-    smoke[3] = [0.0, 1.0]
-    many = BatchInference(asia.structure, {**asia.cpts, "smoke": smoke})
+    cpts = {node: np.stack([cpt] * 5) for node, cpt in asia.cpts.items()}
+    cpts["smoke"][3] = [0.0, 1.0]
+    many = BatchInference(asia.structure, cpts)
     for question in (lambda: many.posteriors({"smoke": "yes"}), lambda: many.query("lung", {"smoke": "yes"})):
         with pytest.raises(ImpossibleEvidenceError, match="network 3"):
             question()
@@ -90,7 +90,5 @@ def test_the_network_that_calls_evidence_impossible_is_named(chunk, monkeypatch)
 
 def test_rows_rounded_in_a_file_are_taken_as_distributions():
     asia = dpbn.load_network("asia")
-    rounded = BatchInference(asia.structure, {node: cpt * (1 + 4e-7) for node, cpt in asia.cpts.items()})
-    assert rounded.probability({"dysp": "yes"}) == pytest.approx(
-        dpbn.Inference(asia).probability({"dysp": "yes"}), rel=1e-12
-    )
+    rounded = BatchInference(asia.structure, {node: cpt[None] * (1 + 4e-7) for node, cpt in asia.cpts.items()})
+    assert rounded.query("dysp")[0] == pytest.approx(dpbn.Inference(asia).query("dysp").values, rel=1e-12)

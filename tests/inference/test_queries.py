@@ -14,7 +14,7 @@ import dpbn
 from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError
 from dpbn.inference import calibrated, elimination, predict, queries, shadows
 from dpbn.inference.queries import WORTH_A_PLAN
-from tests.inference.oracles import joint_table, networks, random_evidence, random_network, with_evidence
+from tests.inference.oracles import joint_table, networks, random_evidence, random_network, stacked, with_evidence
 
 STRATEGIES = ["auto", "elimination", "junction-tree"]
 SETTINGS = settings(deadline=None, max_examples=40)
@@ -207,7 +207,7 @@ def test_labels_that_an_answer_does_not_have(labels):
 def test_targets_that_are_no_names(targets):
     network = dpbn.load_network("asia")
     ask = dpbn.Inference(network)
-    batch = dpbn.inference.BatchInference(network.structure, network.cpts)
+    batch = stacked([network])
     for question in (ask.query, ask.map, ask.plan, ask.weak_rows, batch.query):
         with pytest.raises(QueryError, match="targets must be a name or a list of names"):
             question(targets)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbn import Dag, Schema, Structure, Variable, load_network
+from dpbn import load_network
 from dpbn.learners import agreement
 from dpbn.learners import estimate as estimate_module
 from dpbn.learners.agreement import KNOWN, SAMPLED, SMALLEST, _Tangent, agreed
@@ -11,6 +11,7 @@ from dpbn.learners.estimate import estimate_batch
 from dpbn.learners.refinement import ModelMargins
 from dpbn.learners.stein import Rows
 from dpbn.measurement import Moments
+from tests.structures import structure_of
 
 TABLES = (("asia", "tub", "either"), ("smoke", "lung"), ("either", "dysp"), ("xray",))
 
@@ -153,9 +154,7 @@ def test_without_noise_nothing_moves(asia):
 
 
 def chain():
-    names = ("a", "b", "c", "d")
-    schema = Schema(tuple(Variable(name, ("no", "yes")) for name in names))
-    return Structure(schema, Dag(names, {"b": ("a",), "c": ("b",), "d": ("c",)}))
+    return structure_of(dict.fromkeys("abcd", 2), {"b": ("a",), "c": ("b",), "d": ("c",)})
 
 
 def test_what_a_table_knows_of_nodes_far_apart_reaches_the_cpts_between(monkeypatch):

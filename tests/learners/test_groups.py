@@ -29,6 +29,7 @@ from dpbn.privacy.joint import check_joint
 from dpbn.privacy.noise import InsecureNoise
 from dpbn.uncertainty.simulate import simulated
 from tests.learners.test_optimized import structures
+from tests.structures import structure_of
 
 
 @pytest.mark.parametrize(
@@ -85,8 +86,7 @@ def test_every_family_is_inside_a_table_and_shares_sum_to_one(structure, signal)
 def test_tables_with_a_common_parent_are_drawn_together():
     """A naive Bayes model of one class and eight binary features: every feature's family in one group."""
     names = ("class", *(f"x{k}" for k in range(8)))
-    schema = Schema(tuple(Variable(name, ("a", "b")) for name in names))
-    structure = Structure(schema, Dag(names, {"class": ()} | dict.fromkeys(names[1:], ("class",))))
+    structure = structure_of(dict.fromkeys(names, 2), dict.fromkeys(names[1:], ("class",)))
     plan = plan_groups(structure, 1e4)
     assert max(map(len, plan.groups)) > 1
     families = [{"class", name} for name in names[1:]]
@@ -96,8 +96,7 @@ def test_tables_with_a_common_parent_are_drawn_together():
 def test_tables_without_a_common_name_are_drawn_together_too():
     """Six binary variables apart: together each has the noise of a third of the budget, alone that of a sixth."""
     names = tuple("abcdef")
-    schema = Schema(tuple(Variable(name, ("0", "1")) for name in names))
-    plan = plan_groups(Structure(schema, Dag(names, {})), 1e4)
+    plan = plan_groups(structure_of(dict.fromkeys(names, 2), {}), 1e4)
     assert plan.groups == (tuple((name,) for name in names),) and plan.shares == (1.0,)
     assert min(equivalents((2,) * 6)) > 2 / 6
 
@@ -144,14 +143,12 @@ def _tables(plan):
 
 def _layers(width: int, depth: int) -> Structure:
     """Binary nodes in layers, each with two parents in the layer before."""
-    names = [f"x{layer}_{place}" for layer in range(depth) for place in range(width)]
-    schema = Schema(tuple(Variable(name, ("a", "b")) for name in names))
     parents = {
         f"x{layer}_{place}": (f"x{layer - 1}_{place}", f"x{layer - 1}_{(place + 1) % width}") if layer else ()
         for layer in range(depth)
         for place in range(width)
     }
-    return Structure(schema, Dag(tuple(names), parents))
+    return structure_of(dict.fromkeys(parents, 2), parents)
 
 
 def test_fewer_tables_merge_where_drawing_them_together_is_predicted_to_be_better(monkeypatch):
@@ -196,7 +193,7 @@ def test_nothing_is_spent_on_public_roots():
     roots = [node for node in structure.nodes if not structure.parents(node)]
     assert any((root,) in group for group in plan_groups(structure, 300.0).groups for root in roots)
     assert not any((root,) in group for group in plan_groups(structure, 300.0, public=roots).groups for root in roots)
-    apart = Structure(Schema(tuple(Variable(name, ("0", "1")) for name in "ab")), Dag(("a", "b"), {}))
+    apart = structure_of({"a": 2, "b": 2}, {})
     assert plan_groups(apart, 100.0, public=["a"]).groups == ((("b",),),)
 
 
@@ -204,9 +201,7 @@ def test_a_family_that_is_hopeless_does_not_choose_between_plans():
     """Beyond LARGE cells the predicted error does not grow, so twice the cells change nothing."""
     errors = []
     for states in (40, 80):
-        sizes = {"a": 40, "b": states, "c": 2}
-        schema = Schema(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in sizes.items()))
-        structure = Structure(schema, Dag(tuple(sizes), {"b": ("a",)}))
+        structure = structure_of({"a": 40, "b": states, "c": 2}, {"b": ("a",)})
         groups = [(frozenset("ab"),), (frozenset("c"),), (frozenset("a"),)]
         errors.append(groups_module.clear_error(structure, groups, [0.5, 0.3, 0.2]))
     assert errors[0] == pytest.approx(errors[1])
@@ -245,14 +240,13 @@ def test_a_budget_beyond_all_reason_is_shared_too(epsilon):
 
 def test_tables_near_the_limit_of_cells_are_chosen_without_a_count():
     """Merging adds cells, and how much of it pays depends on the count: too late to refuse."""
-    states = tuple(map(str, range(3161)))  # ten families of 3161 * 3161 cells are just below 10^8
     names = tuple(f"x{k}" for k in range(20))
-    schema = Schema(tuple(Variable(name, states) for name in names))
+    sizes = dict.fromkeys(names, 3161)  # ten families of 3161 * 3161 cells are just below 10^8
     parents = {name: (names[k - 1],) if k % 2 else () for k, name in enumerate(names)}
-    nearly_full = Structure(schema, Dag(names, parents))
+    nearly_full = structure_of(sizes, parents)
     check_cells(nearly_full)
     assert not groups_module.can_draw(nearly_full, 1.0, 1)
-    half = Structure(Schema(schema.variables[:10]), Dag(names[:10], {name: parents[name] for name in names[:10]}))
+    half = structure_of(*({name: its[name] for name in names[:10]} for its in (sizes, parents)))
     assert groups_module.can_draw(half, 1.0, 1)
     shared = [can_share(structure, Budget(1.0, 1e-6), Sensitivity(), ()) for structure in (nearly_full, half)]
     assert shared == [False, True]
@@ -289,11 +283,10 @@ def test_the_whole_budget_is_spent_and_no_more():
 def test_no_group_has_more_dimensions_than_can_be_drawn(parents, signal):
     """Else a release would fail after its charge."""
     names = ("class", *(f"x{k}" for k in range(200)))
-    schema = Schema(tuple(Variable(name, ("a", "b")) for name in names))
-    structure = Structure(schema, Dag(names, {"class": ()} | dict.fromkeys(names[1:], parents)))
+    structure = structure_of(dict.fromkeys(names, 2), dict.fromkeys(names[1:], parents))
     for group in plan_groups(structure, signal).groups:
-        blocks = schema.cells(common_names(group))
-        check_joint([schema.cells(table) // blocks for table in group], 1.0, blocks)
+        blocks = structure.schema.cells(common_names(group))
+        check_joint([structure.schema.cells(table) // blocks for table in group], 1.0, blocks)
 
 
 @pytest.mark.parametrize("l1", [1, 2, 7])
@@ -308,21 +301,18 @@ def test_where_noise_may_be_drawn_together_it_can_be_at_the_least_share(l1):
 
 def test_no_group_has_more_cells_than_were_allowed_for():
     """Two children of a root of many states: a common draw would gain, but takes too long."""
-    schema = Schema((Variable("r", tuple(map(str, range(600)))), *(Variable(n, tuple("0123456789")) for n in "ab")))
-    structure = Structure(schema, Dag(("r", "a", "b"), {"a": ("r",), "b": ("r",)}))
+    structure = structure_of({"r": 600, "a": 10, "b": 10}, {"a": ("r",), "b": ("r",)})
     for signal in (1e3, 1e6):
-        groups = plan_groups(structure, signal).groups
-        assert all(sum(map(schema.cells, group)) <= groups_module.LARGEST_GROUP for group in groups if len(group) > 1)
+        together = [group for group in plan_groups(structure, signal).groups if len(group) > 1]
+        assert all(sum(map(structure.schema.cells, group)) <= groups_module.LARGEST_GROUP for group in together)
 
 
 def test_no_tables_merge_to_more_cells_than_were_allowed_for():
     """Two children of the same two parents: one table of both would gain, but is larger than `can_draw` answers for."""
-    states = {"b": 40, "c": 40, "a": 2, "d": 2}
-    schema = Schema(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in states.items()))
-    structure = Structure(schema, Dag(tuple(states), {"a": ("b", "c"), "d": ("b", "c")}))
-    assert schema.cells(states) > LARGEST_MERGED > 2 * 40 * 40
+    structure = structure_of({"b": 40, "c": 40, "a": 2, "d": 2}, {"a": ("b", "c"), "d": ("b", "c")})
+    assert structure.schema.cells(structure.nodes) > LARGEST_MERGED > 2 * 40 * 40
     tables = [*plan_tables(structure).tables, *(t for group in plan_groups(structure, 1e4).groups for t in group)]
-    assert max(map(schema.cells, tables)) <= LARGEST_MERGED
+    assert max(map(structure.schema.cells, tables)) <= LARGEST_MERGED
 
 
 def test_a_table_that_hardly_matters_still_gets_its_least_share():

@@ -6,11 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from dpbn import Dag, Schema, Structure, Variable, load_network
+from dpbn import load_network
 from dpbn.learners import influence
 from dpbn.learners.influence import FLOOR, influences
 from dpbn.learners.optimized import learn_optimized
 from dpbn.workload import Query
+from tests.learners.runs import curator
+from tests.structures import structure_of
 
 
 def test_barren_nodes_do_not_matter_and_the_asked_node_does():
@@ -22,7 +24,7 @@ def test_barren_nodes_do_not_matter_and_the_asked_node_does():
 
 
 @pytest.mark.parametrize("centre", ["BP", "SAO2"])
-def test_a_workload_moves_the_budget_and_lowers_its_error(centre, make_curator):
+def test_a_workload_moves_the_budget_and_lowers_its_error(centre):
     network = load_network("alarm")
     child = network.structure.dag.children(centre)[0] if network.structure.dag.children(centre) else None
     workload = (Query((centre,)), *([Query((centre, child))] if child else []))
@@ -30,16 +32,11 @@ def test_a_workload_moves_the_budget_and_lowers_its_error(centre, make_curator):
     for name, asked in (("without", None), ("with", workload)):
         total = []
         for seed in range(3):
-            curator = make_curator(network, 10_000, 1.0, seed)
-            learned = learn_optimized(network.structure, curator, prior={}, public_cpts={}, workload=asked)
+            holder = curator(network, 10_000, 1.0, seed=seed)
+            learned = learn_optimized(network.structure, holder, prior={}, public_cpts={}, workload=asked)
             total.append(np.abs(learned.cpts[centre] - network.cpt(centre)).mean())
         errors[name] = np.mean(total)
     assert errors["with"] < 0.8 * errors["without"]
-
-
-def structure_of(sizes, parents):
-    schema = Schema(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in sizes.items()))
-    return Structure(schema, Dag(tuple(sizes), parents))
 
 
 def spread(shares):

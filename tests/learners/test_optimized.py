@@ -22,11 +22,8 @@ from dpbn.measure import Curator
 from dpbn.measurement import Moments, variance_apart
 from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.noise import InsecureNoise
-
-
-def curator(network: BayesianNetwork, rows: int, epsilon: float, delta: float = 0.0, seed: int = 0) -> Curator:
-    source = open_source(network.sample(rows, seed=seed), network.structure)
-    return Curator(source, InsecureNoise(seed), Budget(epsilon, delta), Sensitivity())
+from tests.learners.runs import curator
+from tests.structures import structure_of
 
 
 def mechanisms(network: BayesianNetwork, delta: float, **options) -> set[str]:
@@ -129,9 +126,7 @@ def test_shares_equal_a_numeric_optimiser():
 def test_large_tables_count_as_less_and_nodes_that_stand_only_in_them_get_their_own():
     """x has parents a, b, c (8 * 10^5 cells), y the parents c and d (40 cells)."""
     sizes = {"a": 100, "b": 100, "c": 20, "d": 1, "x": 4, "y": 2}
-    schema = Schema(tuple(Variable(name, tuple(str(k) for k in range(size))) for name, size in sizes.items()))
-    dag = Dag(tuple(sizes), dict.fromkeys("abcd", ()) | {"x": ("a", "b", "c"), "y": ("c", "d")})
-    strategy = plan_tables(Structure(schema, dag))
+    strategy = plan_tables(structure_of(sizes, {"x": ("a", "b", "c"), "y": ("c", "d")}))
     share = dict(zip(strategy.tables, strategy.shares, strict=True))
     assert set(share) == {("a", "b", "c", "x"), ("c", "d", "y"), ("a",), ("b",), ("x",)}
     large = strategy_module.LARGE**0.35 * (strategy_module.LARGE**0.25 + 2 * 100**0.25)  # families x, a and b
@@ -167,7 +162,7 @@ def test_where_noise_cannot_be_drawn_together_delta_does_not_ask_for_more_of_it(
 
 def test_parts_of_summed_tables_add_up_to_what_all_of_them_cost():
     network = load_network("alarm")
-    holder = curator(network, 10_000, 1.0, 1e-6)
+    holder = curator(network, 10_000, 1.0, delta=1e-6)
     learned = learn_optimized(network.structure, holder, prior={}, public_cpts={})
     (count, *tables) = holder.measurements
     assert {m.mechanism for m in tables} == {"summed"} and not holder.looks
@@ -181,11 +176,9 @@ def test_parts_of_summed_tables_add_up_to_what_all_of_them_cost():
 def test_what_is_hopeless_does_not_choose_the_noise():
     """Eighteen nodes of nine states in a chain, and one family of 59,049 cells: apart with delta, as without it."""
     names = [f"v{k}" for k in range(18)]
-    sizes = dict.fromkeys(names, 9) | {"w": 9}
-    schema = Schema(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in sizes.items()))
     chain = {name: (before,) for before, name in itertools.pairwise(names)}
     for more in ({}, {"w": ("v0", "v4", "v8", "v12")}):
-        structure = Structure(schema, Dag(tuple(sizes), chain | more))
+        structure = structure_of(dict.fromkeys([*names, "w"], 9), chain | more)
         plan = plan_groups(structure, MOST_SIGNAL)
         groups = [tuple(map(frozenset, group)) for group in plan.groups]
         strategy = plan_tables(structure, power=strategy_module.OF_PRECISION)
@@ -197,8 +190,7 @@ def test_what_is_hopeless_does_not_choose_the_noise():
 
 def test_many_small_tables_are_drawn_together_even_with_delta():
     """Thirty binary nodes without arcs: one draw for all of them is less noise than any with delta 1e-6."""
-    names = tuple(f"v{k}" for k in range(30))
-    structure = Structure(Schema(tuple(Variable(name, ("0", "1")) for name in names)), Dag(names, {}))
+    structure = structure_of({f"v{k}": 2 for k in range(30)}, {})
     assert mechanisms(random_network(structure, 0), 1e-6) == {"laplace", "joint"}
     assert mechanisms(random_network(structure, 0), 0.05) == {"summed"}
 
@@ -247,7 +239,7 @@ def test_budget_is_used_up_and_never_exceeded():
     for epsilon, delta in ((1.0, 0.0), (0.1, 1e-6)):
         strategy, made = plan_tables(network.structure), with_delta if delta else apart
         asked = made(strategy, Budget(epsilon, delta), Sensitivity())
-        holder = curator(network, 100, epsilon, delta)
+        holder = curator(network, 100, epsilon, delta=delta)
         holder.measure(asked)
         assert 0.999 * epsilon < holder.spent <= epsilon
     learned = learn_optimized(network.structure, curator(network, 100, 1.0), prior={}, public_cpts={})
@@ -342,7 +334,6 @@ def test_nothing_stands_out_of_a_table_without_noise_or_with_an_endless_threshol
 
 def test_what_hardly_matters_is_not_merged_into_what_does():
     """Two binary families with a common name: one table pays for both, but not if one of them is next to nothing."""
-    schema = Schema(tuple(Variable(name, ("0", "1")) for name in "abc"))
-    structure = Structure(schema, Dag(("a", "b", "c"), {"b": ("a",), "c": ("b",)}))
+    structure = structure_of(dict.fromkeys("abc", 2), {"b": ("a",), "c": ("b",)})
     assert plan_tables(structure).tables == (("a", "b", "c"),)
     assert plan_tables(structure, weights={"a": 1.0, "b": 1.0, "c": 1e-6}).tables == (("a", "b"), ("b", "c"))

@@ -11,6 +11,7 @@ from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.refinement import LEAST, ModelMargins, contradicts, expected_counts, over_states, resolution
 from dpbn.learners.strategy import plan_tables
 from dpbn.measurement import Moments
+from tests.learners.runs import curator
 
 
 @pytest.mark.parametrize("name", ["asia", "child"])
@@ -102,7 +103,7 @@ def test_a_margin_survives_the_steps_in_a_large_even_table():
     assert margin[:, 0].mean() == pytest.approx(0.2, abs=0.05)
 
 
-def test_a_wrong_graph_costs_no_more_than_no_refinement(make_curator, monkeypatch):
+def test_a_wrong_graph_costs_no_more_than_no_refinement(monkeypatch):
     """Records from CHILD, learned over CHILD without two arcs into its hub's children."""
     truth = load_network("child")
     parents = {n: truth.parents(n) for n in truth.nodes} | {"LungParench": (), "HypDistrib": ("DuctFlow",)}
@@ -113,8 +114,8 @@ def test_a_wrong_graph_costs_no_more_than_no_refinement(make_curator, monkeypatc
         monkeypatch.setattr(estimate_module, "STEPS", steps)
         errors[steps] = 0.0
         for seed in range(4):
-            curator = make_curator(truth, 10_000, 1.0, seed)
-            cpts = learn_optimized(structure, curator, prior={}, public_cpts={}).cpts
+            holder = curator(truth, 10_000, 1.0, seed=seed)
+            cpts = learn_optimized(structure, holder, prior={}, public_cpts={}).cpts
             for node in structure.nodes:
                 joint = ask.query(list(structure.family(node).names)).values
                 best = joint / joint.sum(axis=-1, keepdims=True)

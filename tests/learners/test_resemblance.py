@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbn import Dag, Schema, Structure, Variable, load_network
-from dpbn.evaluate import metrics
+from dpbn import load_network
 from dpbn.learners import estimate as estimate_module
 from dpbn.learners import resemblance, stein
 from dpbn.learners.estimate import estimate_batch
@@ -13,6 +12,8 @@ from dpbn.learners.resemblance import _nearness, blended, resembling
 from dpbn.learners.stein import Rows, probed
 from dpbn.measurement import Moments
 from dpbn.network import BayesianNetwork
+from tests.learners.runs import curator, row_error
+from tests.structures import structure_of
 
 VARIANCE = 900.0
 
@@ -177,11 +178,11 @@ def test_blocks_change_nothing(monkeypatch):
 
 
 @pytest.fixture
-def measured(make_curator):
+def measured():
     network = load_network("child")
-    curator = make_curator(network, 2000, 1.0, seed=1)
-    learn_optimized(network.structure, curator, prior={}, public_cpts={})
-    return network, curator.measurements
+    holder = curator(network, 2000, 1.0, seed=1)
+    learn_optimized(network.structure, holder, prior={}, public_cpts={})
+    return network, holder.measurements
 
 
 def test_a_repetition_does_not_depend_on_the_others(measured):
@@ -242,7 +243,7 @@ def noisy_or(nodes, parents, seed):
     generator = np.random.default_rng(seed)
     names = [f"n{i}" for i in range(nodes)]
     above = {name: tuple(generator.permutation(names[:i])[:parents]) for i, name in enumerate(names)}
-    structure = Structure(Schema(tuple(Variable(name, ("no", "yes")) for name in names)), Dag(names, above))
+    structure = structure_of(dict.fromkeys(names, 2), above)
     cpts = {}
     for name in names:
         fail = np.array(0.9)
@@ -252,21 +253,13 @@ def noisy_or(nodes, parents, seed):
     return BayesianNetwork(structure, cpts)
 
 
-def test_learning_gains_where_rows_are_alike_and_loses_nothing_on_asia(make_curator, monkeypatch):
+def test_learning_gains_where_rows_are_alike_and_loses_nothing_on_asia(monkeypatch):
     alike = noisy_or(30, 6, seed=3)
     monkeypatch.setattr(
         estimate_module, "shared", lambda cpts: {node: rows.probabilities for node, rows in cpts.items()}
     )
 
-    def row_error(network, runs):
-        total = 0.0
-        for seed in range(runs):
-            curator = make_curator(network, 10_000, 1.0, seed=seed)
-            learned = learn_optimized(network.structure, curator, prior={}, public_cpts={})
-            total += metrics.row(network, BayesianNetwork(network.structure, learned.cpts))
-        return total / runs
-
-    gains, asia = row_error(alike, 2), row_error(load_network("asia"), 10)
+    gains, asia = row_error(alike, 10_000, 2), row_error(load_network("asia"), 10_000, 10)
     monkeypatch.setattr(estimate_module, "blended", as_they_are)
-    assert gains < 0.8 * row_error(alike, 2)
-    assert asia < 1.03 * row_error(load_network("asia"), 10)
+    assert gains < 0.8 * row_error(alike, 10_000, 2)
+    assert asia < 1.03 * row_error(load_network("asia"), 10_000, 10)

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpbn import Dag, Schema, Structure, Variable, load_network
-from dpbn.evaluate import metrics
+from dpbn import load_network
 from dpbn.learners import estimate as estimate_module
 from dpbn.learners import twins
-from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.stein import Rows, account, probed
 from dpbn.learners.twins import DOUBT, LOG_ODDS, _Alike, _chance, _targets, shared
 from dpbn.measurement import Moments
 from dpbn.network import BayesianNetwork
+from tests.learners.runs import row_error
+from tests.structures import structure_of
 
 VARIANCE = 900.0
 PEDIGREE = np.array([[[0.9, 0.08, 0.02], [0.5, 0.4, 0.1]], [[0.1, 0.5, 0.4], [0.0, 0.3, 0.7]]])
@@ -252,7 +252,7 @@ def slices(nodes):
     """A process in time: every node hangs on the one before in the same way."""
     names = [f"t{i}" for i in range(nodes)]
     above = {name: tuple(names[max(0, i - 2) : i]) for i, name in enumerate(names)}
-    structure = Structure(Schema(tuple(Variable(name, ("low", "mid", "high")) for name in names)), Dag(names, above))
+    structure = structure_of(dict.fromkeys(names, 3), above)
     cpts = {}
     for name in names:
         parents = len(above[name])
@@ -261,17 +261,8 @@ def slices(nodes):
     return BayesianNetwork(structure, cpts)
 
 
-def test_learning_gains_on_a_process_and_loses_nothing_on_asia(make_curator, monkeypatch):
+def test_learning_gains_on_a_process_and_loses_nothing_on_asia(monkeypatch):
     process = slices(40)
-
-    def row_error(network, rows, runs):
-        total = 0.0
-        for seed in range(runs):
-            curator = make_curator(network, rows, 1.0, seed=seed)
-            learned = learn_optimized(network.structure, curator, prior={}, public_cpts={})
-            total += metrics.row(network, BayesianNetwork(network.structure, learned.cpts))
-        return total / runs
-
     gains, asia = row_error(process, 2_000, 2), row_error(load_network("asia"), 1_000, 10)
     monkeypatch.setattr(estimate_module, "shared", alone)
     assert gains < 0.8 * row_error(process, 2_000, 2)

@@ -90,7 +90,7 @@ def test_joint_noise_is_audited_tightly():
     ids=["gaussian", "summed"],
 )
 def test_noise_with_delta_stays_within_its_exact_profile_and_less_noise_does_not(law, less, profile):
-    options = {"epsilon": 0.2, "profile": profile, "runs": 8_000, "pilot": 2_000, "many": True}
+    options = {"epsilon": 0.2, "profile": profile, "runs": 8_000, "pilot": 2_000}
     verdict = audit_profile(noisy_family(*law), ROWS, ONE_MORE, **options)
     assert not verdict.caught and verdict.tightness > 0.3, verdict  # 0.67 as a rule; a blind auditor has 0
     assert audit_profile(noisy_family(*less), ROWS, ONE_MORE, **options).caught
@@ -163,7 +163,7 @@ def test_lines_come_one_by_one_and_several_audits_show_the_worst():
     first = next(lines(1000, learn_runs=25, alarms=0, processes=1))
     assert isinstance(first, Line) and first.row.startswith("| whole of learn")
     bounds = iter([0.2, 0.9, 0.5])
-    line = Task("x", lambda: Verdict(next(bounds), 1.0, "event", 10, 1e-6), audits=3, floor=0.95).line(4)
+    line = Task("x", lambda: Verdict(next(bounds), 1.0, "event", 10), audits=3, floor=0.95).line(4)
     assert line.verdict.lower == 0.9 and line.audits == 3 and line.place == 4
     assert not line.passed and "**must be holds, at least 0.95 of it**" in line.row
 

@@ -306,7 +306,7 @@ def test_a_wide_drawing_is_seen_whole_before_it_is_scrolled(release, tmp_path):
 
 @pytest.mark.parametrize(("epsilon", "little"), [(0.1, False), (3.0, False), (20.0, True), (1e6, True)])
 def test_a_large_epsilon_is_called_next_to_no_protection(release, epsilon, little):
-    """It was said that conclusions are nearly as probable without a record, whatever the epsilon."""
+    """Conclusions are not nearly as probable without a record whatever the epsilon."""
     large = replace(release, guarantee=replace(release.guarantee, epsilon=epsilon))
     (answer,) = [point.answer for point in points(large) if point.key == "epsilon"]
     assert ("next to no protection" in answer) == little

@@ -157,7 +157,7 @@ def test_mistakes(child):
 
 
 def test_names_are_suggested_for_the_columns_that_are_shown_only(child, monkeypatch):
-    """Thousands of wrong names took ten seconds to be refused."""
+    """To look for thousands of wrong names takes seconds."""
     _, X, y = child
     asked = []
     monkeypatch.setattr("dpbn.sklearn.did_you_mean", lambda name, known: asked.append(name) or "")
@@ -307,7 +307,7 @@ def test_one_record_does_not_change_what_the_classes_of_others_mean(way):
 
 @pytest.mark.parametrize("states", [("yes", "no"), ("No", "Yes"), ("true", "false"), ("low", "high")], ids=str)
 def test_truths_are_the_states_that_say_so(states):
-    """True was the second state, also of yes and no: the release told of the opposite."""
+    """Not the second one, where that says no: the release would tell of the opposite."""
     schema = Schema((Variable("t", states), Variable("f", states)))
     structure = Structure(schema, Dag(schema.names, {"f": ("t",)}))
     rows, y = np.array([[True], [False], [True], [True]] * 30), np.array([True, False, False, True] * 30)

@@ -30,20 +30,6 @@ def test_an_interrupt_while_counting_charges_nothing(tmp_path, monkeypatch):
     assert ledger.remaining("ward").epsilon == 1 and not getattr(caught.value, "__notes__", [])
 
 
-def test_an_interrupt_after_the_charge_says_that_it_stays_charged(tmp_path, monkeypatch):
-    ledger = dpbn.Ledger(tmp_path / "budget.db")
-    ledger.open_dataset("ward", 1)
-
-    def stopped(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dpbn.privacy.noise.SecureNoise.laplace", stopped)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        dpbn.learn(ASIA.sample(50, seed=0), ASIA, 1.0, method="uniform", ledger=ledger, dataset="ward")
-    assert ledger.remaining("ward").epsilon == 0
-    assert "it stays charged" in caught.value.__notes__[0]
-
-
 def started(folder, *arguments):
     code = "from dpbn.cli import script; script()"
     return subprocess.Popen(

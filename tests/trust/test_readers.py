@@ -21,6 +21,7 @@ from dpbn.errors import BudgetError, DpbnError, FormatError, LedgerCorruptError,
 from dpbn.measurement import Measurement
 from dpbn.privacy.guarantee import Guarantee, Neighbors
 from dpbn.release import from_dict, to_dict
+from tests.structures import structure_of
 from tests.trust.readers import READERS, SMALL, attempt, read_release, seeds
 
 SEEDS = seeds()
@@ -120,7 +121,7 @@ def test_one_long_text_among_many_does_not_make_all_of_them_long():
 
 
 def test_a_release_of_many_small_tables_takes_time_in_proportion():
-    """Every node was compared with every table: 15 s here, and four times as much at twice the nodes."""
+    """Every node compared with every table takes 15 s here, and four times as much at twice the nodes."""
     names = [str(number) for number in range(6000)]
     structure = dpbn.Structure(dpbn.Schema([dpbn.Variable(name, ("a",)) for name in names]), dpbn.Dag(names, {}))
     network = dpbn.BayesianNetwork(structure, dict.fromkeys(names, np.ones(1)))
@@ -190,15 +191,13 @@ def grid_network(side):
         for i in range(side)
         for j in range(side)
     }
-    schema = dpbn.Schema(tuple(dpbn.Variable(node, ("0", "1")) for node in nodes))
-    structure = dpbn.Structure(schema, dpbn.Dag(nodes, {node: its for node, its in parents.items() if its}))
+    structure = structure_of(dict.fromkeys(nodes, 2), parents)
     return dpbn.BayesianNetwork(structure, {node: np.full(structure.shape(node), 0.5) for node in nodes})
 
 
 def huge_structure(parents=100, states=2):
     names = tuple(f"v{i}" for i in range(parents + 1))
-    schema = dpbn.Schema(tuple(dpbn.Variable(name, tuple(map(str, range(states)))) for name in names))
-    return dpbn.Structure(schema, dpbn.Dag(names, {names[-1]: names[:-1]}))
+    return structure_of(dict.fromkeys(names, states), {names[-1]: names[:-1]})
 
 
 @pytest.mark.parametrize(("parents", "states"), [(100, 2), (30, 10), (200, 1000)])

@@ -12,6 +12,7 @@ from dpbn.errors import InputError, PrivacyError, TooLargeError
 from dpbn.uncertainty.forecast import LEAST_EPSILON
 from dpbn.uncertainty.guess import LEAST_EVEN, MOST_EVEN, typical_network
 from dpbn.workload import Query
+from tests.structures import structure_of
 
 
 def realised(network, epsilon, rows, method, runs=4):
@@ -73,11 +74,9 @@ def test_an_inverse_question_that_makes_no_sense(asked):
 
 
 def test_evidence_that_a_simulated_release_calls_impossible_counts_as_uniform():
-    names = ("a", "b")
-    schema = dpbn.Schema(tuple(dpbn.Variable(name, ["x", "y"]) for name in names))
-    structure = dpbn.Structure(schema, dpbn.Dag(names, {"b": ("a",)}))
+    structure = structure_of({"a": 2, "b": 2}, {"b": ("a",)})
     guess = dpbn.BayesianNetwork(structure, {"a": [0.999, 0.001], "b": [[0.9, 0.1], [0.0, 1.0]]})
-    query = Query(("b",), {"a": "y"})
+    query = Query(("b",), {"a": "1"})
     forecast = dpbn.plan(structure, 1000.0, 5, method="uniform", guess=guess, workload=[query], simulations=2)
     assert forecast.query_errors[query] == pytest.approx(1.0)
 
@@ -193,9 +192,8 @@ def test_there_is_nothing_to_forecast_of_no_nodes():
 
 def test_a_structure_with_too_many_cells_is_refused_before_any_cpt_is_drawn():
     names = tuple(f"x{i}" for i in range(25))
-    schema = dpbn.Schema(tuple(dpbn.Variable(name, ("0", "1")) for name in names))
     with pytest.raises(TooLargeError, match="x24"):
-        typical_network(dpbn.Structure(schema, dpbn.Dag(names, {"x24": names[:24]})), 0)
+        typical_network(structure_of(dict.fromkeys(names, 2), {"x24": names[:24]}), 0)
 
 
 @pytest.mark.parametrize(("shares", "epsilon"), [([0.0, 1.0], 0.05), ([0.5, 0.5], 1e6)])

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
+from starlette.testclient import TestClient
 
 import dpbn
+from dpbn.web import create_app
 from dpbn.web.app import build_app
 from dpbn.web.limits import Limits
 from dpbn.web.server import LOOPBACK, configuration
 
 PATIENCE = 240  # seconds that a busy machine may take for what takes one
-CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -46,6 +45,20 @@ def asia() -> dpbn.Release:
 @pytest.fixture(scope="session")
 def alarm() -> dpbn.Release:
     return make_release("alarm")
+
+
+def release_without_arcs(nodes: int) -> dpbn.Release:
+    names = tuple(f"v{i}" for i in range(nodes))
+    schema = dpbn.Schema([dpbn.Variable(name, ("a", "b")) for name in names])
+    structure = dpbn.Structure(schema, dpbn.Dag(names, {}))
+    network = dpbn.BayesianNetwork(structure, {name: [0.5, 0.5] for name in names})
+    return dpbn.learn(network.sample(100, seed=0), structure, 1.0, method="uniform")
+
+
+@pytest.fixture(scope="module")
+def client(asia: dpbn.Release) -> Iterator[TestClient]:
+    with TestClient(create_app(asia, name="asia.release.json"), raise_server_exceptions=False) as opened:
+        yield opened
 
 
 @contextmanager
@@ -74,16 +87,12 @@ def alarm_address(alarm: dpbn.Release) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """A real Chromium; missing it skips, except in CI, where it fails."""
+def browser(require_system: Callable[[str], str]) -> Iterator[Any]:
+    """A real Chromium."""
     playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        reason = f"{CHROMIUM} is not installed"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    chromium = require_system("chromium")
     with playwright_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        opened = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield opened
         opened.close()
 

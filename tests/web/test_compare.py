@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +14,10 @@ import dpbn
 from dpbn.inference import Inference
 from dpbn.web import create_app, service
 
+from .conftest import release_without_arcs
 from .test_api import _valid
 
 SMOKER, OTHER = {"smoke": "yes"}, {"smoke": "no"}
-
-
-@pytest.fixture(scope="module")
-def client(asia: dpbn.Release) -> Iterator[TestClient]:
-    with TestClient(create_app(asia), raise_server_exceptions=False) as opened:
-        yield opened
 
 
 def _compare(client: TestClient, targets: list[str], evidence: Any, other: Any, **more: Any) -> Any:
@@ -122,18 +116,14 @@ def test_wrong_comparisons_become_problems(client: TestClient, question: Any, ki
 
 def test_comparisons_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the cells of the answer, and by those met on the way to it, before anything is drawn."""
-    nodes = tuple(f"v{i}" for i in range(20))
-    schema = dpbn.Schema([dpbn.Variable(node, ("a", "b")) for node in nodes])
-    structure = dpbn.Structure(schema, dpbn.Dag(nodes, {}))
-    network = dpbn.BayesianNetwork(structure, {node: [0.5, 0.5] for node in nodes})
-    release = dpbn.learn(network.sample(100, seed=0), structure, 1.0, method="uniform")
+    release = release_without_arcs(20)
     monkeypatch.setattr("dpbn.uncertainty.error_bars.ErrorBars", None)
     with TestClient(create_app(release), raise_server_exceptions=False) as client:
         for count, told in (
             (14, "at most 10,000 cells, got 16,384"),
             (20, "way to a comparison must have at most 500,000 cells"),
         ):
-            refused = client.post("/api/compare", json={"targets": list(nodes[:count])})
+            refused = client.post("/api/compare", json={"targets": list(release.structure.nodes[:count])})
             assert (refused.status_code, refused.json()["type"]) == (422, "urn:dpbn:problem:too-large")
             assert told in refused.json()["detail"]
 

@@ -21,6 +21,7 @@ from dpbn.errors import InputError, extra
 Draws = Callable[[Any, int], Sequence[Any]]
 Score = Callable[[int, int, int], float]
 Bound = Callable[[float, float], float]  # of the loss, from a lower and an upper bound on the two probabilities
+ALPHA = 1e-6
 _TESTED = 3  # events carried from the pilot to the test; alpha is shared among them
 
 
@@ -32,7 +33,6 @@ class Verdict:
     promised: float
     event: str
     runs: int
-    alpha: float
 
     @property
     def caught(self) -> bool:
@@ -67,7 +67,7 @@ def audit(
     delta: float = 0.0,
     runs: int = 200_000,
     pilot: int = 20_000,
-    alpha: float = 1e-6,
+    alpha: float = ALPHA,
     many: bool = False,
 ) -> Verdict:
     """Lower-bound the epsilon of `release` on two neighbouring tables.
@@ -83,24 +83,24 @@ def audit(
 
 
 def audit_profile(
-    release: Callable[..., Any],
+    draws: Draws,
     table: Any,
     neighbour: Any,
     *,
     epsilon: float,
     profile: Callable[[float], float],
-    runs: int = 200_000,
-    pilot: int = 20_000,
-    alpha: float = 1e-6,
-    many: bool = False,
+    runs: int,
+    pilot: int,
 ) -> Verdict:
-    """Lower-bound delta at a fixed epsilon, against the delta that `profile` promises there."""
+    """Lower-bound delta at a fixed epsilon, against the delta that `profile` promises there.
+
+    `draws(table, runs)` gives a sequence of independent outcomes.
+    """
 
     def bound(low: float, high: float) -> float:
         return low - math.exp(epsilon) * high
 
-    draws = release if many else repeated(release)
-    return _verdict(draws, table, neighbour, bound, profile(epsilon), runs, pilot, alpha)
+    return _verdict(draws, table, neighbour, bound, profile(epsilon), runs, pilot, ALPHA)
 
 
 def _verdict(
@@ -122,7 +122,7 @@ def _verdict(
         (bound(*clopper_pearson(*_seen(event, fresh, swapped), runs, alpha / len(bets))), event.name)
         for event, swapped in bets
     )
-    return Verdict(max(0.0, lower), promised, name, runs, alpha)
+    return Verdict(max(0.0, lower), promised, name, runs)
 
 
 def _best_bets(first: Outcomes, second: Outcomes, score: Score) -> list[tuple[Event, bool]]:

@@ -149,7 +149,7 @@ def _profile(drawn: Law, claimed: Law, epsilon: float, runs: int) -> Verdict:
     """Delta at `epsilon` of one family with the noise `drawn`, against the exact one of the noise claimed."""
     tables = noisy_family(*drawn), ROWS, ONE_MORE
     profile, pilot = _exact(*claimed), max(500, runs // 10)
-    return audit_profile(*tables, epsilon=epsilon, profile=profile, runs=runs, pilot=pilot, many=True)
+    return audit_profile(*tables, epsilon=epsilon, profile=profile, runs=runs, pilot=pilot)
 
 
 def _delta_tasks(runs: int, floor: float) -> list[Task]:
@@ -174,9 +174,8 @@ def _planned(tables: int, delta: float, runs: int) -> Verdict:
     structure, table, neighbour = independent(tables)
     asked = delta_plan(tables, 2, delta)
     draws = sliced(structure, asked, Budget(EPSILON, delta))
-    return audit_profile(
-        draws, table, neighbour, epsilon=0.0, profile=_promised(asked), runs=runs, pilot=max(500, runs // 2), many=True
-    )
+    promised, pilot = _promised(asked), max(500, runs // 2)
+    return audit_profile(draws, table, neighbour, epsilon=0.0, profile=promised, runs=runs, pilot=pilot)
 
 
 def _delta_learn(runs: int) -> list[Task]:
@@ -193,11 +192,9 @@ def _delta_learn(runs: int) -> list[Task]:
 
 def _learn_profile(tables: int, states: int, delta: float, runs: int) -> Verdict:
     structure, table, neighbour = independent(tables, states)
-    profile = _promised(delta_plan(tables, states, delta))
+    promised, pilot = _promised(delta_plan(tables, states, delta)), max(50, runs // 2)
     draws = whole_learn("optimized", structure, delta=delta)
-    return audit_profile(
-        draws, table, neighbour, epsilon=0.0, profile=profile, runs=runs, pilot=max(50, runs // 2), many=True
-    )
+    return audit_profile(draws, table, neighbour, epsilon=0.0, profile=promised, runs=runs, pilot=pilot)
 
 
 def _promised(asked: Sequence[Request]) -> Callable[[float], float]:

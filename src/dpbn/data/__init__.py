@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from dpbn.data.packing import MAX_TABLE_CELLS, MAX_TOTAL_CELLS, check_sizes
 from dpbn.data.rows import Progress, Reader, Reading, RowSource, known_codes
 from dpbn.data.sealed import sealed
 from dpbn.errors import InputError, received
@@ -15,7 +14,7 @@ from dpbn.network import Structure
 if TYPE_CHECKING:
     from dpbn.data.pushdown import PushdownSource
 
-__all__ = ["MAX_TABLE_CELLS", "MAX_TOTAL_CELLS", "check_sizes", "has_records", "open_source"]
+__all__ = ["has_records", "open_source"]
 
 
 @sealed

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from dpbn.errors import InputError, MissingExtraError, TooLargeError
-from dpbn.evaluate.measures import MEASURES, Reference
 from dpbn.evaluate.methods import method
+from dpbn.evaluate.metrics import MEASURES, Reference
 from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.evaluate.results import Row, check_path, key, read_rows, write_rows
 from dpbn.formats import load_network

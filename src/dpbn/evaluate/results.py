@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbn.errors import InputError
-from dpbn.evaluate.measures import MEASURES
+from dpbn.evaluate.metrics import MEASURES
 from dpbn.files import write_atomically
 
 if TYPE_CHECKING:

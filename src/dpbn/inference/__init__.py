@@ -1,8 +1,6 @@
 """Exact inference in float64 numpy: plan, then execute."""
 
 from dpbn.inference.answer import Answer, Comparison
-from dpbn.inference.bounds import ErrorBounds, error_bounds
-from dpbn.inference.derivatives import Derivatives, Differentiator, joint_derivatives, query_derivatives
 from dpbn.inference.networks import BatchInference
 from dpbn.inference.plan import Plan
 from dpbn.inference.queries import Inference
@@ -11,12 +9,6 @@ __all__ = [
     "Answer",
     "BatchInference",
     "Comparison",
-    "Derivatives",
-    "Differentiator",
-    "ErrorBounds",
     "Inference",
     "Plan",
-    "error_bounds",
-    "joint_derivatives",
-    "query_derivatives",
 ]

@@ -13,6 +13,7 @@ from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.evidence import Findings
 from dpbn.inference.model import Model, remaining
 from dpbn.inference.plan import Plan, plan_elimination
+from dpbn.inference.program import Program
 
 PLANS_KEPT = 512
 
@@ -43,19 +44,13 @@ class EliminationEngine:
         scopes += [(v,) for v in sorted(soft & mentioned)]
         return plan_elimination(scopes, model.sizes, targets, limit=self.limit, relevant=relevant)
 
-    def tables(self, plan: Plan, findings: Findings) -> list[Array]:
-        """The inputs of the plan's program: sliced CPTs, then likelihoods."""
+    def _program(self, targets: Scope, findings: Findings, kind: str) -> tuple[Program, list[Array]]:
+        """The program of a plan and its inputs: sliced CPTs, then likelihoods."""
+        plan = self.plan(targets, findings, kind)
         assert plan.program is not None
         tables = [self.model.sliced(node, findings) for node in plan.relevant]
         tables += [findings.soft[scope[0]] for scope in plan.program.inputs[len(tables) :] if scope]
-        return tables
-
-    def joint(self, targets: Scope, findings: Findings) -> tuple[Array, float]:
-        """P(targets, evidence) divided by exp(scale), and the scale."""
-        plan = self.plan(targets, findings, "joint")
-        assert plan.program is not None
-        value, scale = plan.program.run(self.tables(plan, findings))
-        return value, float(scale)
+        return plan.program, tables
 
     def query(self, targets: Scope, findings: Findings) -> Array:
         """P(targets | evidence)."""
@@ -63,12 +58,9 @@ class EliminationEngine:
         possible = True if key is None else self._possible.get(key)  # read once: another thread may clear it
         if possible is False:
             raise impossible(self.model, findings)
-        if possible is None:  # pruning would hide an impossible finding: ask jointly once
-            value, _ = self.joint(targets, findings)
-        else:
-            plan = self.plan(targets, findings)
-            assert plan.program is not None
-            value, _ = plan.program.run(self.tables(plan, findings))
+        # pruning would hide an impossible finding: ask jointly once
+        program, tables = self._program(targets, findings, "joint" if possible is None else "conditional")
+        value, _ = program.run(tables)
         total = np.add.reduce(value, axis=None)
         if possible is None:
             if len(self._possible) >= PLANS_KEPT:
@@ -80,8 +72,9 @@ class EliminationEngine:
 
     def log_probability(self, findings: Findings) -> float:
         """ln P(evidence); -inf if it is impossible."""
-        value, scale = self.joint((), findings)
-        return float(np.log(value)) + scale if value > 0 else -np.inf
+        program, tables = self._program((), findings, "joint")
+        value, scale = program.run(tables)
+        return float(np.log(value)) + float(scale) if value > 0 else -np.inf
 
     def _key(self, findings: Findings) -> object:
         """What to remember the possibility of these findings by; None if they are certainly possible."""
@@ -95,14 +88,11 @@ class EliminationEngine:
 
     def posteriors(self, findings: Findings) -> list[Array]:
         """P(node | evidence) of every node by one backward pass: θ·∂P(e)/∂θ is the family's joint with e."""
-        plan = self.plan((), findings, "all")
-        program = plan.program
-        assert program is not None
-        tables = self.tables(plan, findings)
+        program, tables = self._program((), findings, "all")
         trace = program.forward(tables)
         if not program.value(trace)[0] > 0:
             raise impossible(self.model, findings)
-        families = program.marginals(trace, np.ones(()), ())
+        families = program.marginals(trace)
         posteriors = []
         for node, scope in enumerate(program.inputs[: len(self.model.scopes)]):
             if node in findings.hard:

@@ -31,24 +31,19 @@ def log_forward(program: Program, tables: Sequence[Array]) -> list[Array]:
     return values
 
 
-def log_gradient(program: Program, values: Sequence[Array], seed: Array, seed_scope: Scope) -> list[Array]:
-    """The logarithm of the derivative of Σ seed·value by every input; axes as in `Program.gradient`."""
-    extra = tuple(v for v in seed_scope if v not in program.output)
+def log_gradient(program: Program, values: Sequence[Array]) -> list[Array]:
+    """The logarithm of the derivative of the sum of the value's cells by every input; axes as in `Program.gradient`."""
     gradients: list[Array] = [np.zeros(())] * len(program.scopes)
-    (logs,) = logarithms([seed])
-    gradients[-1] = aligned(logs, seed_scope, (*extra, *program.scopes[-1]))
+    gradients[-1] = np.zeros(tuple(program.sizes[v] for v in program.scopes[-1]))
     for index in range(len(program.steps) - 1, -1, -1):
         a, b, step = program.steps[index]
         slot = len(program.inputs) + index
-        above, above_scope = gradients[slot], (*extra, *program.scopes[slot])
+        above, scope = gradients[slot], program.scopes[slot]
+        if isinstance(step, Reduction):
+            gradients[a] = aligned(above, scope, program.scopes[a])
+            continue
         for mine, other in ((a, b), (b, a)):
-            if mine < 0:
-                continue
-            wanted = (*extra, *program.scopes[mine])
-            if isinstance(step, Reduction):
-                gradients[mine] = aligned(above, above_scope, wanted)
-            else:
-                gradients[mine] = log_sum(above, above_scope, values[other], program.scopes[other], wanted)
+            gradients[mine] = log_sum(above, scope, values[other], program.scopes[other], program.scopes[mine])
     return gradients[: len(program.inputs)]
 
 

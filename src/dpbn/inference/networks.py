@@ -24,10 +24,10 @@ CHUNK_CELLS = 300_000  # cells of the largest factor over a chunk of networks: s
 class BatchInference:
     """Hundreds of networks over one structure: answers have the batch as their first axis.
 
-    `cpts[node]` has shape (batch, *CPT shape), or the CPT shape alone where all networks share it.
+    `cpts[node]` has shape (batch, *CPT shape).
     """
 
-    def __init__(self, structure: Structure, cpts: Mapping[str, Any], *, limit: int = CELL_LIMIT):
+    def __init__(self, structure: Structure, cpts: Mapping[str, Any]):
         wrong = sorted(set(cpts) ^ set(structure.nodes))
         if wrong:
             raise StructureError(
@@ -35,51 +35,37 @@ class BatchInference:
             )
         self._model = Model(structure)
         self._words = self._model.vocabulary
-        self.limit = limit
-        tables: list[Array] = []  # batch last: inner loops run over networks
-        self._varies: list[bool] = []
-        batch: int | None = None
+        self._tables: list[Array] = []  # batch last: inner loops run over networks
+        self.batch = 0
         for node in structure.nodes:
             table = np.asarray(cpts[node], dtype=np.float64)
             shape = structure.shape(node)
-            varies = table.shape != shape
-            if varies and (table.shape[1:] != shape or batch not in (None, table.shape[0])):
-                raise StructureError(
-                    f"CPTs of {node!r} must have shape {(batch or 'batch', *shape)}, got {table.shape}"
-                )
-            batch = table.shape[0] if varies else batch
+            if table.shape[1:] != shape or self.batch not in (0, len(table)):
+                wanted = (self.batch or "batch", *shape)
+                raise StructureError(f"CPTs of {node!r} must have shape {wanted}, got {table.shape}")
+            self.batch = len(table)
             unfit = table[~(np.isfinite(table) & (table >= 0))]
             if unfit.size:
                 raise StructureError(f"CPTs of {node!r} must hold finite probabilities >= 0, got {float(unfit[0])!r}")
             total = table.sum(axis=-1, keepdims=True)
             if np.any(np.abs(total - 1) > ROW_SUM_TOLERANCE):
                 raise StructureError(f"rows of the CPTs of {node!r} must sum to 1, got {float(total.flat[0])!r}")
-            table = table / total
-            tables.append(np.ascontiguousarray(np.moveaxis(table, 0, -1)) if varies else table)
-            self._varies.append(varies)
-        self._tables = tables
-        self.batch = 1 if batch is None else batch
+            self._tables.append(np.ascontiguousarray(np.moveaxis(table / total, 0, -1)))
         self._programs = lru_cache(256)(self._compile)
 
     def query(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> NDArray[np.float64]:
         """P(targets | evidence) of every network: axes (batch, *targets)."""
         findings = self._words.findings(evidence)
         variables = self._words.targets(listed(targets), findings.hard)
-        table = self._run(variables, findings)[0]
+        plan, program, chunk = self._programs(variables, *findings.pattern, "joint")
+        table = np.zeros((*(self._model.sizes[v] for v in variables), self.batch))
+        for start in range(0, self.batch, chunk):
+            value, _ = program.run(self._inputs(plan, findings, self._networks(start, chunk)))
+            keep = min(chunk, self.batch - start)
+            table[..., start : start + keep] = value[..., :keep]
         total = table.sum(axis=tuple(range(table.ndim - 1)))
         self._check(total)
         return np.ascontiguousarray(np.moveaxis(table / total, -1, 0))
-
-    def probability(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
-        """P(evidence) of every network."""
-        return np.exp(self.log_probability(evidence))
-
-    def log_probability(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
-        """ln P(evidence) of every network; -inf where it is impossible."""
-        findings = self._words.findings(evidence)
-        table, scale = self._run((), findings)
-        with np.errstate(divide="ignore"):
-            return np.log(table) + scale + findings.log_scale
 
     def posteriors(self, evidence: Evidence | None = None) -> dict[str, NDArray[np.float64]]:
         """P(node | evidence) of every node in every network: {node: (batch, states)}."""
@@ -88,10 +74,10 @@ class BatchInference:
         sizes = self._model.sizes
         found = [np.zeros((sizes[v], self.batch)) for v in range(len(sizes))]
         for start in range(0, self.batch, chunk):
-            trace = program.forward(self._inputs(plan, program, findings, self._networks(start, chunk)))
+            trace = program.forward(self._inputs(plan, findings, self._networks(start, chunk)))
             keep = min(chunk, self.batch - start)
             self._check(program.value(trace)[0][:keep], start)
-            families = program.marginals(trace, np.ones(chunk), (BATCH,))
+            families = program.marginals(trace)
             for v, family in enumerate(families[: len(sizes)]):
                 if v in findings.hard:
                     continue
@@ -111,10 +97,9 @@ class BatchInference:
             relevant = sorted(ancestors(model.parents, {*targets, *hard, *soft}))
         plain = [remaining(model.scopes[node], hard) for node in relevant]
         plan = plan_elimination(
-            [*plain, *((v,) for v in sorted(soft))], model.sizes, targets, limit=self.limit, relevant=relevant
+            [*plain, *((v,) for v in sorted(soft))], model.sizes, targets, limit=CELL_LIMIT, relevant=relevant
         )
-        scopes = [(*s, BATCH) if kind == "all" or self._varies[n] else s for n, s in zip(relevant, plain, strict=True)]
-        scopes += [(v,) for v in sorted(soft)]
+        scopes = [*((*scope, BATCH) for scope in plain), *((v,) for v in sorted(soft))]
         chunk = max(1, min(self.batch, CHUNK_CELLS // max(plan.largest, 1)))
         program = Program(scopes, plan.order, (*targets, BATCH), [*model.sizes, chunk])
         return plan, program, chunk
@@ -125,30 +110,12 @@ class BatchInference:
             return slice(start, start + width)
         return np.minimum(np.arange(start, start + width), self.batch - 1)
 
-    def _inputs(
-        self, plan: Plan, program: Program, findings: Findings, where: slice | NDArray[np.int64]
-    ) -> list[Array]:
+    def _inputs(self, plan: Plan, findings: Findings, where: slice | NDArray[np.int64]) -> list[Array]:
         tables: list[Array] = []
-        for node, scope in zip(plan.relevant, program.inputs, strict=False):
+        for node in plan.relevant:
             index = tuple(findings.hard.get(v, slice(None)) for v in self._model.scopes[node])
-            if self._varies[node]:
-                tables.append(self._tables[node][(*index, slice(None))][..., where])
-            else:
-                table = self._tables[node][index]
-                width = program.sizes[BATCH]
-                tables.append(np.broadcast_to(table[..., None], (*table.shape, width)) if BATCH in scope else table)
+            tables.append(self._tables[node][(*index, slice(None))][..., where])
         return tables + [findings.soft[v] for v in sorted(findings.soft)]
-
-    def _run(self, targets: Scope, findings: Findings) -> tuple[Array, Array]:
-        plan, program, chunk = self._programs(targets, *findings.pattern, "joint")
-        found = np.zeros((*(self._model.sizes[v] for v in targets), self.batch))
-        scales = np.zeros(self.batch)
-        for start in range(0, self.batch, chunk):
-            value, scale = program.run(self._inputs(plan, program, findings, self._networks(start, chunk)))
-            keep = min(chunk, self.batch - start)
-            found[..., start : start + keep] = value[..., :keep]
-            scales[start : start + keep] = np.broadcast_to(scale, (chunk,))[:keep]
-        return found, scales
 
     def _check(self, totals: Array, start: int = 0) -> None:
         wrong = np.flatnonzero(~(totals > 0))

@@ -38,7 +38,7 @@ class Program:
         self.sizes = sizes
         self.scopes: list[Scope] = list(self.inputs)
         self.steps: list[tuple[int, int, Contraction | Reduction]] = []
-        self._backward: dict[tuple[int, int, int], Contraction] = {}
+        self._backward: dict[int, Contraction] = {}
         self._compile(order)
         made = [step.cells for _, _, step in self.steps]
         self.largest = max(made, default=1)
@@ -96,7 +96,7 @@ class Program:
     def run(self, tables: Sequence[Array]) -> tuple[Array, Array | float]:
         """The value, axes as `output`, and the logarithm of the factor it was divided by."""
         plain = Trace(self._forward(tables))
-        faint = self._faint(plain.values, tables)
+        faint = self._faint(plain.values)
         if not faint.any():
             return self.value(plain)
         if faint.all():
@@ -128,15 +128,11 @@ class Program:
     def forward(self, tables: Sequence[Array]) -> Trace:
         """Every slot's table; logarithms only where plain products would have come near underflow."""
         values = self._forward(tables)
-        return Trace(log_forward(self, tables), logs=True) if self._faint(values, tables).any() else Trace(values)
+        return Trace(log_forward(self, tables), logs=True) if self._faint(values).any() else Trace(values)
 
-    def _faint(self, values: Sequence[Array], tables: Sequence[Array]) -> NDArray[np.bool_]:
-        """Where all cells of the value are too small to be trusted; nowhere if factors may be negative."""
-        largest = np.max(values[-1], axis=_all_but_batch(self.scopes[-1]), initial=0.0)
-        faint = np.asarray(~(largest > TINY))
-        if faint.any() and any(np.min(table, initial=0.0) < 0 for table in tables):
-            return np.zeros_like(faint)
-        return faint
+    def _faint(self, values: Sequence[Array]) -> NDArray[np.bool_]:
+        """Where all cells of the value are too small to be trusted."""
+        return np.asarray(~(np.max(values[-1], axis=_all_but_batch(self.scopes[-1]), initial=0.0) > TINY))
 
     def _forward(self, tables: Sequence[Array]) -> list[Array]:
         values = list(tables) or [np.ones(())]
@@ -144,57 +140,49 @@ class Program:
             values.append(step(values[a]) if isinstance(step, Reduction) else step(values[a], values[b]))
         return values
 
-    def gradient(self, trace: Trace, seed: Array, seed_scope: Scope, *, divided: bool = True) -> list[Array]:
-        """Derivative by every input of Σ seed·value; axes of `seed` beyond `output` lead each derivative.
-
-        Derivatives come divided by the same factor as the value they belong to, or not at all.
-        """
+    def gradient(self, trace: Trace) -> list[Array]:
+        """Derivative by every input of the sum of the value's cells, divided by the same factor as the value."""
         if trace.logs:
-            scale = self.value(trace)[1] if divided else 0.0
-            logs = log_gradient(self, trace.values, seed, seed_scope)
-            return [self._unscaled(log, scale, slot) for slot, log in enumerate(logs)]
-        extra = tuple(v for v in seed_scope if v not in self.output)
+            scale = self.value(trace)[1]
+            return [self._unscaled(log, scale, slot) for slot, log in enumerate(log_gradient(self, trace.values))]
         gradients: list[Array | None] = [None] * len(self.scopes)
-        gradients[-1] = arrange(seed, seed_scope, (*extra, *self.scopes[-1]), self.sizes)
+        gradients[-1] = np.ones(tuple(self.sizes[v] for v in self.scopes[-1]))
         for index in range(len(self.steps) - 1, -1, -1):
             a, b, step = self.steps[index]
             slot = len(self.inputs) + index
-            above, above_scope = gradients[slot], (*extra, *self.scopes[slot])
-            gradients[slot] = None
+            above, gradients[slot] = gradients[slot], None
             assert above is not None
+            if isinstance(step, Reduction):
+                gradients[a] = arrange(above, self.scopes[slot], self.scopes[a], self.sizes)
+                continue
             for mine, other in ((a, b), (b, a)):
-                if mine < 0:
-                    continue
-                wanted = (*extra, *self.scopes[mine])
-                if isinstance(step, Reduction):
-                    gradients[mine] = arrange(above, above_scope, wanted, self.sizes)
-                    continue
-                back = self._back(index, mine, above_scope, self.scopes[other], wanted)
-                gradients[mine] = arrange(np.asarray(back(above, trace.values[other])), back.scope, wanted, self.sizes)
+                back = self._back(slot, mine, other)
+                table = np.asarray(back(above, trace.values[other]))
+                gradients[mine] = arrange(table, back.scope, self.scopes[mine], self.sizes)
         return [g if g is not None else np.zeros(()) for g in gradients[: len(self.inputs)]]
 
-    def marginals(self, trace: Trace, seed: Array, seed_scope: Scope) -> list[Array]:
+    def marginals(self, trace: Trace) -> list[Array]:
         """Every input times its derivative: what each of its cells contributes to the value."""
         if not trace.logs:
-            gradients = self.gradient(trace, seed, seed_scope)
+            gradients = self.gradient(trace)
             return [table * gradient for table, gradient in zip(trace.values, gradients, strict=False)]
         scale = self.value(trace)[1]
-        logs = log_gradient(self, trace.values, seed, seed_scope)
-        pairs = zip(trace.values, logs, strict=False)
+        pairs = zip(trace.values, log_gradient(self, trace.values), strict=False)
         return [self._unscaled(table + log, scale, slot) for slot, (table, log) in enumerate(pairs)]
 
     def _unscaled(self, logs: Array, scale: Array | float, slot: int) -> Array:
         """exp(logs - scale), repeated to the whole of a slot; a slot without the batch is divided by the largest."""
         scope = self.scopes[slot]
         table = np.exp(logs - (scale if BATCH in scope else np.max(scale)))
-        lead = table.shape[: table.ndim - len(scope)]
-        return np.broadcast_to(table, (*lead, *(self.sizes[v] for v in scope)))
+        return np.broadcast_to(table, tuple(self.sizes[v] for v in scope))
 
-    def _back(self, index: int, mine: int, above: Scope, other: Scope, wanted: Scope) -> Contraction:
-        key = (index, mine, len(above))
-        if key not in self._backward:
-            self._backward[key] = Contraction(above, other, set(wanted), self.sizes)
-        return self._backward[key]
+    def _back(self, slot: int, mine: int, other: int) -> Contraction:
+        """From the derivative by `slot` to that by `mine`, which was multiplied with `other` to make it."""
+        if mine not in self._backward:
+            self._backward[mine] = Contraction(
+                self.scopes[slot], self.scopes[other], set(self.scopes[mine]), self.sizes
+            )
+        return self._backward[mine]
 
 
 def _all_but_batch(scope: Scope) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ class ModelMargins:
         width = inputs[0].shape[0]
         program = self._program(width)
         trace = program.forward([np.ascontiguousarray(table.transpose(*range(1, table.ndim), 0)) for table in inputs])
-        gradients = program.gradient(trace, np.ones(width), (BATCH,))
+        gradients = program.gradient(trace)
         return [gradient.transpose(-1, *range(gradient.ndim - 1)) for gradient in gradients]
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 POSSIBLE = 1e-9  # mixed into every row, so that evidence is possible in every plausible network
 PARTS = ("total", "privacy", "sampling")
+NETWORKS, SEED = 100, 0  # plausible networks, and what they are drawn with
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +60,14 @@ class Bars:
 class ErrorBars:
     """Plausible networks around one release, drawn at the first question that needs them, asked many times."""
 
-    def __init__(self, release: Release, *, replicates: int = 100, seed: int = 0):
-        self._release, self._count, self._seed = release, replicates, seed
-        self._structure = release.structure
+    def __init__(self, release: Release):
+        self._release, self._structure = release, release.structure
 
     @cached_property
     @np.errstate(under="ignore")  # as NumPy has it, also for a caller who has it raise
     def _cpts(self) -> list[dict[str, Array]]:
         """Of plausible truths, of what the learner would make of them, and of what it would make without noise."""
-        drawn = replicate(self._release, plausible_truths(self._release, self._count, self._seed), self._seed)
+        drawn = replicate(self._release, plausible_truths(self._release, NETWORKS, SEED), SEED)
         kinds = (drawn.truth, drawn.total, drawn.sampled)
         return [{node: _possible(cpts) for node, cpts in kind.items()} for kind in kinds]
 
@@ -79,13 +79,13 @@ class ErrorBars:
     @np.errstate(under="ignore")
     def _around(self) -> list[list[Array]]:
         """CPTs as the learner would make them if the released network were true."""
-        released = as_released(self._release, self._count)
-        drawn = replicate(self._release, released, self._seed)
+        released = as_released(self._release, NETWORKS)
+        drawn = replicate(self._release, released, SEED)
         nodes = []
         for node in self._structure.nodes:  # where the truth had to move, its error is that of the released network
             cpts = np.maximum(drawn.total[node] + (released[node] - drawn.truth[node]), 0.0)
             nodes.append(_possible(normalised_rows(cpts)))
-        return [[cpts[index] for cpts in nodes] for index in range(self._count)]
+        return [[cpts[index] for cpts in nodes] for index in range(NETWORKS)]
 
     def query(self, values: Array, targets: Sequence[str], evidence: Evidence | None) -> Bars:
         """Bars of P(targets | evidence), whose released table is `values`."""
@@ -103,22 +103,18 @@ class ErrorBars:
         found = [networks.posteriors(evidence) for networks in self._networks]
         return {node: _bars(values[node], *(kind[node] for kind in found)) for node in values}
 
-    def probability(self, value: float, evidence: Evidence | None) -> Bars:
-        """Bars of P(evidence)."""
-        return _bars(np.asarray(value), *(networks.probability(evidence) for networks in self._networks))
-
     def predictions(self, values: Array, columns: dict[int, NDArray[np.int64]], target: int) -> Bars:
         """Bars of predictions for rows of evidence codes, summed up network by network to spare memory."""
         predictors = [Predictor(Model(self._structure), CELL_LIMIT) for _ in self._cpts]
         sums = [np.zeros_like(values) for _ in PARTS]
-        for index in range(self._count):
+        for index in range(NETWORKS):
             found = []
             for predictor, cpts in zip(predictors, self._cpts, strict=True):
                 predictor.model.cpts = [cpts[node][index] for node in self._structure.nodes]
                 found.append(predictor.predict(columns, len(values), target)[0])
             for part, difference in enumerate(_differences(*found)):
                 sums[part] += np.square(difference)
-        return Bars(values, *(np.sqrt(total / self._count) for total in sums))
+        return Bars(values, *(np.sqrt(total / NETWORKS) for total in sums))
 
     def tables(self, network: BayesianNetwork) -> dict[str, Bars]:
         """Bars of every cell of the released CPTs."""
@@ -143,7 +139,7 @@ class ErrorBars:
         for cpts in self._around:
             model.cpts = cpts
             same += engine.map(targets, findings)[0] == wanted
-        return same / self._count
+        return same / NETWORKS
 
 
 def _possible(cpts: Array) -> Array:

@@ -46,18 +46,16 @@ class Leaning:
         return min(max(totals.values(), default=0.0), 1.0)
 
 
-def weak_rows_behind(
-    ask: Inference, targets: Sequence[str], evidence: Evidence | None, least: float = LEAST
-) -> list[WeakRow]:
-    """Weak rows of relevant nodes that carry at least `least` of the probability given the evidence, heaviest first."""
+def weak_rows_behind(ask: Inference, targets: Sequence[str], evidence: Evidence | None) -> list[WeakRow]:
+    """Weak rows of relevant nodes that carry at least `LEAST` of the probability given the evidence, heaviest first."""
     evidence = _told(ask, evidence)
-    return _weak_rows(ask, relevant(ask.source.structure.dag, targets, evidence), evidence, least)
+    return _weak_rows(ask, relevant(ask.source.structure.dag, targets, evidence), evidence)
 
 
 def leanings(ask: Inference, evidence: Evidence | None) -> dict[str, Leaning]:
     """What the posterior of every node that is not observed leans on; nodes whose posterior leans on none left out."""
     evidence, dag = _told(ask, evidence), ask.source.structure.dag
-    rows = _weak_rows(ask, dag.nodes, evidence, LEAST)
+    rows = _weak_rows(ask, dag.nodes, evidence)
     found = {}
     for target in dag.nodes:
         if target not in _observed(evidence):
@@ -84,7 +82,7 @@ def _observed(evidence: Mapping[str, Any]) -> dict[str, str]:
     return {name: state for name, state in evidence.items() if isinstance(state, str)}
 
 
-def _weak_rows(ask: Inference, nodes: Collection[str], evidence: Mapping[str, Any], least: float) -> list[WeakRow]:
+def _weak_rows(ask: Inference, nodes: Collection[str], evidence: Mapping[str, Any]) -> list[WeakRow]:
     release, observed = ask.source, _observed(evidence)
     structure = release.structure
     found: list[WeakRow] = []
@@ -98,7 +96,7 @@ def _weak_rows(ask: Inference, nodes: Collection[str], evidence: Mapping[str, An
             structure.schema[name].index(observed[name]) if name in observed else slice(None) for name in parents
         )
         weak = support.below_floor[fixed]
-        for cell in np.argwhere(weak & (mass >= least)):
+        for cell in np.argwhere(weak & (mass >= LEAST)):
             codes = dict(zip(open_parents, cell, strict=True))
             states = {n: observed[n] if n in observed else structure.states(n)[int(codes[n])] for n in parents}
             found.append(WeakRow(node, states, float(mass[tuple(cell)])))
