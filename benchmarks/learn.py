@@ -33,7 +33,7 @@ from dpbn.evaluate.experiments import Grid, run
 from dpbn.evaluate.metrics import Reference
 from dpbn.evaluate.questions import derived_seed, draw_questions
 from dpbn.formats import BUNDLED
-from dpbn.learners import agreement, estimate, groups, shrinkage, strategy
+from dpbn.learners import agreement, estimate, evenness, groups, shrinkage, strategy
 from dpbn.learners.optimized import learn_optimized
 from dpbn.learners.stein import Rows
 from dpbn.privacy import accounting
@@ -148,9 +148,10 @@ def ablation(networks: Sequence[str], runs: int, processes: int, *, rows: int, e
         "everything": {},
         "no rows that borrow": {estimate: {"blended": _as_measured}},
         "no nodes that share": {estimate: {"shared": _as_they_are}},
-        "no step of all CPTs at once": {agreement: {"STEPS": 0}},
+        "no steps of all CPTs at once": {agreement: {"ROUNDS": 0}},
+        "all rows taken as sharp": {evenness: {"EVEN": math.inf}},
         "no refinement": {estimate: {"STEPS": 0}},
-        "neither of these two": {estimate: {"STEPS": 0}, agreement: {"STEPS": 0}},
+        "neither of these two": {estimate: {"STEPS": 0}, agreement: {"ROUNDS": 0}},
         "nothing given back": {estimate: {"STANDS_OUT": math.inf, "MARGIN_STANDS_OUT": math.inf}},
         "merging as usual": {groups: {"LESS_MERGED": ()}},
         "no merging": {strategy: {"LARGEST_MERGED": 0}},

@@ -8,6 +8,7 @@ from dpbn.learners import agreement
 from dpbn.learners import estimate as estimate_module
 from dpbn.learners.agreement import KNOWN, SAMPLED, SMALLEST, _Tangent, agreed
 from dpbn.learners.estimate import estimate_batch
+from dpbn.learners.evenness import Evenness
 from dpbn.learners.refinement import ModelMargins
 from dpbn.learners.stein import Rows
 from dpbn.measurement import Moments
@@ -62,28 +63,41 @@ def rows_of(cpts, records, variance):
     return known
 
 
-@pytest.mark.parametrize(("steps", "close"), [(10, 1e-4), (agreement.STEPS, 1e-2)])
-def test_the_step_solves_the_normal_equations(asia, monkeypatch, steps, close):
+def evenness_of(cpts, part, records=4.0, visible=0.0):
+    return {
+        node: Evenness(*(np.full(len(cpt), number) for number in (part, records, visible)))
+        for node, cpt in cpts.items()
+    }
+
+
+@pytest.mark.parametrize("part", [0.0, 0.7])
+@pytest.mark.parametrize(("steps", "close"), [(10, 1e-4), (agreement.STEPS, 2e-2)])
+def test_the_step_solves_the_normal_equations(asia, monkeypatch, steps, close, part):
     structure, cpts, margins = asia
     monkeypatch.setattr(agreement, "STEPS", steps)
+    monkeypatch.setattr(agreement, "ROUNDS", 1)
     total, variance = np.array([1000.0, 1000.0]), 50.0
     rows = rows_of(cpts, 200.0, variance)
     noisy = [total.reshape(-1, *[1] * (t.ndim - 1)) * t for t in margins(cpts)]
     noisy[3] = noisy[3] + np.array([10.0, -10.0])  # more positive x-rays than the network expects
     said = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
-    found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, total, 1)
+    found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, evenness_of(cpts, part), total, 1)
 
     dense = jacobian(margins, cpts, structure.nodes, 1000.0)
     weights = np.concatenate([1.0 / (SAMPLED * 1000.0 * table[0].ravel() + variance) for table in margins(cpts)])
     left = np.concatenate(
         [y[0].ravel() - 1000.0 * table[0].ravel() for y, table in zip(noisy, margins(cpts), strict=True)]
     )
-    known = []
+    known, pull = [], []
     for node in structure.nodes:
-        worth = 200.0**2 / (cpts[node].shape[-1] * variance) + KNOWN
-        known.append((worth * np.maximum(cpts[node][0], SMALLEST)).ravel())
+        states = cpts[node].shape[-1]
+        even = part * variance / (variance + rows[node].records[0][..., None] / states)
+        held = (1.0 - even) * (rows[node].records[0][..., None] ** 2 / (states * variance) + KNOWN)
+        known.append(((held + 4.0 * even) * np.maximum(cpts[node][0], SMALLEST)).ravel())
+        pull.append((4.0 * even * (1.0 / states - cpts[node][0])).ravel())
     step = np.linalg.solve(
-        dense.T @ (weights[:, None] * dense) + np.diag(np.concatenate(known)), dense.T @ (weights * left)
+        dense.T @ (weights[:, None] * dense) + np.diag(np.concatenate(known)),
+        dense.T @ (weights * left) + np.concatenate(pull),
     )
     place = 0
     for node in structure.nodes:
@@ -102,11 +116,19 @@ def test_a_table_that_the_network_contradicts_has_no_say_and_the_custodian_has(a
     expected = [1000.0 * table for table in margins(cpts)]
     none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
     shifted = [*expected[:3], expected[3] + np.array([10.0, -10.0])]
-    moved = agreed(margins, shifted, [variance] * 4, rows, cpts, none, total, 1)["xray"] - cpts["xray"]
+    moved = (
+        agreed(margins, shifted, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), total, 1)["xray"]
+        - cpts["xray"]
+    )
     said = {**none, "xray": np.full(2, 1e9)}
-    held = agreed(margins, shifted, [variance] * 4, rows, cpts, said, total, 1)["xray"] - cpts["xray"]
+    held = (
+        agreed(margins, shifted, [variance] * 4, rows, cpts, said, evenness_of(cpts, 0.0), total, 1)["xray"]
+        - cpts["xray"]
+    )
     far = [*expected[:3], expected[3] + np.array([400.0, -400.0])]
-    ignored = agreed(margins, far, [variance] * 4, rows, cpts, none, total, 1)["xray"] - cpts["xray"]
+    ignored = (
+        agreed(margins, far, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), total, 1)["xray"] - cpts["xray"]
+    )
     assert np.abs(moved).max() > 1e-3
     assert np.abs(held).max() < 1e-6
     assert np.abs(ignored).max() < 1e-12
@@ -121,36 +143,61 @@ def test_what_is_measured_decides_which_tables_have_a_say_for_the_changed_half_t
 
     def moved(by):
         noisy = [*expected[:3], expected[3] + np.stack(by)]
-        found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, none, total, 1)
+        found = agreed(
+            margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, none, evenness_of(cpts, 0.0), total, 1
+        )
         return np.abs(found["xray"] - cpts["xray"]).max(axis=(1, 2))
 
     assert (moved([near, far]) > 1e-3).all()
     assert (moved([far, near]) < 1e-12).all()
 
 
-def test_no_logit_moves_further_than_the_limit(asia):
+def test_no_logit_moves_further_in_a_round_than_the_limit(asia, monkeypatch):
     _, cpts, margins = asia
+    monkeypatch.setattr(agreement, "ROUNDS", 1)
     total, variance = np.array([1000.0, 1000.0]), 1e5
     none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
     noisy = [1000.0 * table for table in margins(cpts)]
     noisy[3] = noisy[3] + np.array([1e6, -1e6])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(agreement, "contradicts", lambda mu, *_: np.zeros(len(mu), dtype=bool))
-        found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 1.0, variance), cpts, none, total, 1)
+        found = agreed(
+            margins, noisy, [variance] * 4, rows_of(cpts, 1.0, variance), cpts, none, evenness_of(cpts, 0.0), total, 1
+        )
     odds = {
         node: np.log(found[node] / found[node][..., :1]) - np.log(cpts[node] / cpts[node][..., :1]) for node in cpts
     }
     assert 1.0 < max(np.abs(change).max() for change in odds.values()) <= 2 * agreement.FURTHEST + 1e-9
 
 
-def test_without_noise_nothing_moves(asia):
+@pytest.mark.parametrize("part", [0.0, 1.0])
+def test_without_noise_nothing_moves(asia, part):
     _, cpts, margins = asia
     total, variance = np.array([1000.0, 1000.0]), 1e-4
     noisy = [1000.0 * table for table in margins(cpts)]
     noisy[3] = noisy[3] + np.array([10.0, -10.0])  # as a sample may well have it
     said = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
-    found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, said, total, 1)
+    even = evenness_of(cpts, part)
+    found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, said, even, total, 1)
     assert max(np.abs(found[node] - cpts[node]).max() for node in cpts) < 1e-6
+
+
+def test_even_rows_go_where_the_tables_tell_and_else_to_their_centre(asia):
+    """With noise above all counts, an even node's rows end at the uniform row, or at the node's margin if it shows."""
+    _, cpts, margins = asia
+    total, variance = np.array([1000.0, 1000.0]), 1e9
+    rows, none = rows_of(cpts, 200.0, variance), {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    noisy = [1000.0 * table for table in margins(cpts)]
+
+    def moved(part, visible):
+        even = evenness_of(cpts, part, visible=visible)
+        return agreed(margins, noisy, [variance] * 4, rows, cpts, none, even, total, 1)["dysp"]
+
+    assert moved(1.0, 0.0) == pytest.approx(0.5, abs=0.01)
+    margin = cpts["dysp"].mean(axis=(1, 2))
+    assert moved(1.0, 1.0).mean(axis=(1, 2)) == pytest.approx(margin, abs=0.06)  # of 0.61 and 0.39
+    assert np.ptp(moved(1.0, 1.0), axis=(1, 2)).max() < 0.1 * np.ptp(cpts["dysp"], axis=(1, 2)).max()
+    assert moved(0.0, 0.0) == pytest.approx(cpts["dysp"], abs=1e-3)
 
 
 def chain():

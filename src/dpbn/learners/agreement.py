@@ -1,19 +1,27 @@
-"""All tables at once: one step of all CPTs together towards the network that the tables agree on.
+"""All tables at once: all CPTs together move towards the network that the tables agree on.
 
 So far each CPT comes from the one table that its family is read from. But a network predicts every other table too, and
 small errors of many CPTs add up along the graph: far down, a margin can be off by more than the tables that hold it
 allow. Let y be the noisy tables (variance v per cell), mu what the network expects of them, J how mu follows the logits
-x of all CPTs, and K how well each of these is known already. The step is one of Gauss and Newton, damped by K,
+x of all CPTs, and K how well each of these is known already. A step is one of Gauss and Newton, damped by K,
 
-    (J' W J + K) dx = J' W (y - mu),    W = 1 / (SAMPLED mu + v),
+    (J' W J + K) dx = J' W (y - mu) + K (p' - p),    W = 1 / (SAMPLED mu + v),
 
-by a few conjugate gradients. J is never written down: J dx is the difference of mu with the CPTs moved to and fro, and
-J' u that of the derivatives by the CPTs with the tables' cells weighted to and fro.
+by a few conjugate gradients; p are the CPTs, and p' what is known of them. J is never written down: J dx is the
+difference of mu with the CPTs moved to and fro, and J' u that of the derivatives by the CPTs with the tables' cells
+weighted to and fro.
 
-K is a probability times the records that its row is worth: n^2 / (k v) for n records in k noisy cells, and KNOWN more:
-rows that few records fall into have been shrunk, and need not explain what others ought to. (That the records are a
-sample does not make their own counts less known: without noise nothing moves.) A table that the network contradicts by
-more than noise explains has no say. Noise common to tables drawn together is taken as independent.
+K is a probability times the records that its row is worth. What a row is known by depends on the node (`evenness`):
+
+- Sharp rows keep near what shrinkage made of them, which knows better than any normal law which cells are empty: p' is
+  the CPT before the first step, worth n^2 / (k v) for n records in k noisy cells, and KNOWN more. (That the records are
+  a sample does not make their own counts less known: without noise nothing moves.)
+- Even rows were shrunk cell by cell, each table for itself. They let go of that, and follow all tables from a prior of
+  few records about the node's margin, or about the uniform row where noise hides the margin. Only as far as a row's
+  counts vary by noise rather than as a sample: all tables have one sample, which the family's counts tell best.
+
+A table that the network contradicts by more than noise explains has no say. Noise common to tables drawn together is
+taken as independent.
 """
 
 from __future__ import annotations
@@ -24,6 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbn.learners.evenness import Evenness
 from dpbn.learners.refinement import ModelMargins, contradicts
 from dpbn.learners.stein import Rows, per_repetition
 
@@ -31,8 +40,9 @@ Array = NDArray[np.float64]
 Cpts = Mapping[str, Array]
 
 SAMPLED = 0.3  # of the variance that counts have as a sample: most of it is common to all tables, and no contradiction
-KNOWN = 50.0  # records that every row is worth, beside its own
-STEPS = 4  # of conjugate gradients
+KNOWN = 50.0  # records that every sharp row is worth, beside its own
+ROUNDS = 3  # of Gauss and Newton: even rows may have far to go
+STEPS = 4  # of conjugate gradients in each
 NUDGE = 1e-3  # how far to and fro: at most so much in all factors together
 FURTHEST = 1.5  # change of a logit
 SMALLEST = 1e-3  # probability in K: else what is next to impossible would be next to unknown
@@ -46,37 +56,84 @@ def agreed(
     rows: Mapping[str, Rows],
     cpts: Cpts,
     said: Cpts,
+    even: Mapping[str, Evenness],
     total: Array,
     measured: int,
 ) -> dict[str, Array]:
-    """The CPTs of `rows` after the step. `said` are the custodian's pseudo-counts of every row.
+    """The CPTs of `rows` after all steps. `said` are the custodian's pseudo-counts of every row.
 
     All arrays else have a leading axis: so many repetitions as measured, and the same changed (`stein`).
     """
+    known = {node: _Known.of(row, cpts[node], said[node], even[node]) for node, row in rows.items()}
+    for _ in range(ROUNDS):
+        cpts = {**cpts, **_step(margins, noisy, variances, known, cpts, total, measured)}
+    return {node: cpts[node] for node in rows}
+
+
+def _step(
+    margins: ModelMargins,
+    noisy: Sequence[Array],
+    variances: Sequence[float],
+    known: Mapping[str, _Known],
+    cpts: Cpts,
+    total: Array,
+    measured: int,
+) -> dict[str, Array]:
     expected = [per_repetition(total, table.ndim) * table for table in margins(cpts)]
     weights = []
     for mu, y, v in zip(expected, noisy, variances, strict=True):
         alone = np.resize(contradicts(mu, y, v)[:measured], len(mu))
         weights.append(np.where(per_repetition(alone, mu.ndim), 0.0, 1.0 / (SAMPLED * mu + v)))
-    known = {node: _known(row, said[node]) * np.maximum(cpts[node], SMALLEST) for node, row in rows.items()}
-    tangent = _Tangent(margins, cpts, tuple(rows), total)
+    damping = {node: its.records * np.maximum(cpts[node], SMALLEST) for node, its in known.items()}
+    tangent = _Tangent(margins, cpts, tuple(known), total)
 
     def information(change: Cpts) -> dict[str, Array]:
         seen = tangent.back([w * u for w, u in zip(weights, tangent.forward(change), strict=True)])
-        return {node: seen[node] + known[node] * dx for node, dx in change.items()}
+        return {node: seen[node] + damping[node] * dx for node, dx in change.items()}
 
     wanted = tangent.back([w * (y - mu) for w, y, mu in zip(weights, noisy, expected, strict=True)])
+    wanted = {node: wanted[node] + its.pull(cpts[node]) for node, its in known.items()}
+    rough = {
+        node: damping[node] + its.told * np.square(np.maximum(cpts[node], SMALLEST)) for node, its in known.items()
+    }
     result = {}
-    for node, change in _solved(information, wanted, known).items():
+    for node, change in _solved(information, wanted, rough).items():
         moved = cpts[node] * np.exp(np.clip(change, -FURTHEST, FURTHEST))
         result[node] = moved / moved.sum(axis=-1, keepdims=True)
     return result
 
 
-def _known(row: Rows, said: Array) -> Array:
-    """Per row, the records it is worth, shaped to broadcast against its CPT."""
-    worth = np.square(row.records) / (row.probabilities.shape[-1] * row.variance)
-    return np.asarray((worth + KNOWN + said)[..., None])
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a CPT beside the tables; arrays broadcast against it."""
+
+    start: Array  # the CPT before the first step
+    held: Array  # records that this is worth
+    even: Array  # records that the prior of even rows is worth
+    visible: Array
+    counts: Array  # records of every row
+    told: Array  # n^2 / v, which the node's own table tells of the probabilities of a row
+
+    @classmethod
+    def of(cls, row: Rows, start: Array, said: Array, even: Evenness) -> _Known:
+        counts, states = row.records[..., None], start.shape[-1]
+        part, prior, visible = (per_repetition(of, start.ndim) for of in (even.part, even.records, even.visible))
+        part = part * row.variance / (row.variance + counts / states)
+        told = np.square(counts) / row.variance
+        held = (1.0 - part) * (told / states + KNOWN) + said[..., None]
+        return cls(start, held, part * prior, visible, counts, told)
+
+    @property
+    def records(self) -> Array:
+        return self.held + self.even
+
+    def pull(self, cpt: Array) -> Array:
+        """K (p' - p)."""
+        states = cpt.shape[-1]
+        margin = (self.counts * cpt).reshape(len(cpt), -1, states).sum(axis=1)
+        centre = (margin / margin.sum(axis=-1, keepdims=True)).reshape(len(cpt), *[1] * (cpt.ndim - 2), states)
+        centre = self.visible * centre + (1.0 - self.visible) / states
+        return np.asarray(self.held * (self.start - cpt) + self.even * (centre - cpt))
 
 
 @dataclass(frozen=True)
@@ -126,8 +183,8 @@ def _to_and_fro(size: Array, array: Array) -> Array:
     return np.concatenate([by, -by])
 
 
-def _solved(information: Callable[[Cpts], dict[str, Array]], wanted: dict[str, Array], known: Cpts) -> dict[str, Array]:
-    """x with information(x) = wanted, by conjugate gradients preconditioned by `known`, each repetition by itself."""
+def _solved(information: Callable[[Cpts], dict[str, Array]], wanted: dict[str, Array], rough: Cpts) -> dict[str, Array]:
+    """x with information(x) = wanted, by conjugate gradients preconditioned by `rough`, each repetition by itself."""
 
     def inner(a: Cpts, b: Cpts) -> Array:
         return np.asarray(sum((a[node] * b[node]).reshape(len(a[node]), -1).sum(axis=1) for node in a))
@@ -137,13 +194,13 @@ def _solved(information: Callable[[Cpts], dict[str, Array]], wanted: dict[str, A
 
     found = {node: np.zeros_like(array) for node, array in wanted.items()}
     left = wanted
-    towards = direction = {node: array / known[node] for node, array in left.items()}
+    towards = direction = {node: array / rough[node] for node, array in left.items()}
     size = inner(left, towards)
     for _ in range(STEPS):
         seen = information(direction)
         length = size / np.maximum(inner(direction, seen), TINY)
         found, left = plus(found, length, direction), plus(left, -length, seen)
-        towards = {node: array / known[node] for node, array in left.items()}
+        towards = {node: array / rough[node] for node, array in left.items()}
         before, size = size, inner(left, towards)
         direction = plus(towards, size / np.maximum(before, TINY), direction)
     return found

@@ -9,8 +9,8 @@
    so a margin's difference is expected to vary by the variance of the first minus that of the second (Hausman's
    test). Sharper than the first alone, which serves for the total.
 4. CPTs by normalising each family's margin, plus pseudo-counts: the fitted prior's, and those the caller gives.
-5. A few steps towards the network that explains all tables (`refinement`), then one of all CPTs at once
-   (`agreement`), where inference is cheap enough.
+5. A few steps towards the network that explains all tables (`refinement`), then all CPTs at once (`agreement`), those
+   with even rows from a prior that all tables tell (`evenness`); where inference is cheap enough.
 6. Nodes that share a CPT (`twins`), then rows of a CPT that resemble each other (`resemblance`), borrow from each
    other, as far as the data want it (`stein`) and the caller's pseudo-counts leave room.
 
@@ -32,6 +32,7 @@ from dpbn.domain import Schema
 from dpbn.learners.agreement import agreed
 from dpbn.learners.coarse import as_told, narrowed, widened
 from dpbn.learners.consistency import Overlap, least_squares, member, overlaps, precisions
+from dpbn.learners.evenness import evenness
 from dpbn.learners.refinement import (
     CHEAP_CELLS,
     STEPS,
@@ -125,7 +126,8 @@ def estimate_batch(
     noise = [some.at_least(SMALLEST_VARIANCE) for some in noises]
     noisy = probed(noisy, noise, plan.tables)
     start = consistent_counts(structure.schema, plan, noisy, noise)
-    reading = _Reading(structure, plan, noise, family_homes(structure, plan, noise), start, prior)
+    holders = holders_of(dict(enumerate(plan.tables)))
+    reading = _Reading(structure, plan, noise, family_homes(structure, plan, noise), holders, start, prior)
     cpts = {node: np.broadcast_to(cpt, (len(start.total), *np.shape(cpt))) for node, cpt in public_cpts.items()}
     families = {}
     for node in wanted:
@@ -138,7 +140,8 @@ def estimate_batch(
     rows = _rows(reading, families, cpts)
     if cheap:
         variances, said = [some.variance for some in noise], {node: reading.said(node) for node in rows}
-        cpts |= agreed(margins, noisy, variances, rows, cpts, said, start.total, repetitions)
+        even = evenness(rows, {node: reading.margin(node) for node in rows})
+        cpts |= agreed(margins, noisy, variances, rows, cpts, said, even, start.total, repetitions)
     cpts |= _borrowed(reading, {node: replace(row, probabilities=cpts[node]) for node, row in rows.items()})
     return widened(whole, structure, {node: cpts[node][:repetitions] for node in structure.nodes})
 
@@ -151,6 +154,7 @@ class _Reading:
     plan: Layout
     noise: Sequence[Moments]
     homes: Mapping[str, int]
+    holders: Mapping[str, set[int]]  # the tables of every variable
     start: Start
     prior: Mapping[str, Array]
 
@@ -158,6 +162,13 @@ class _Reading:
         """A node's family, read from its home."""
         home, names = self.homes[node], self.structure.family(node).names
         return family_margin(self.structure.schema, self.plan, home, tables[home], names)
+
+    def margin(self, node: str) -> tuple[Array, float]:
+        """A node's counts by least squares, and the noise of the table that knows them best."""
+        schema, tables = self.structure.schema, self.plan.tables
+        noise = {t: _on_margin(schema, self.plan, self.noise[t], t, (node,)) for t in self.holders[node]}
+        best = min(noise, key=lambda t: (noise[t], t))
+        return member(schema, tables, best, (node,)).margin(self.start.linear[best]), noise[best]
 
     def said(self, node: str) -> Array:
         """Pseudo-counts of every row by the custodian."""
