@@ -2,9 +2,11 @@
 
     python benchmarks/population.py [--networks 12] [--runs 3] [--rows 1000 10000] [--epsilon 1] [--processes 2]
 
+--first is the seed of the first network: those from 100 on had no part in any choice of the learner.
+
 A network has 12 to 40 nodes of two to five states and up to three parents among the eight nodes before; its CPT rows
 come from Dirichlet distributions with parameters from .1 to .3 (sharp), 1 to 3 (even), or .1 to 3, one per node
-(mixed). None of them had a part in any choice of the learner. A ratio is that of a network's mean errors, or of its
+(mixed). A ratio is that of a network's mean errors, or of its
 excesses over no privacy; the table has the geometric mean over networks with its standard error, and the largest.
 """
 
@@ -75,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", nargs="+", choices=list(PARAMETERS), default=list(PARAMETERS))
     parser.add_argument("--networks", type=int, default=12)
+    parser.add_argument("--first", type=int, default=100)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--epsilon", type=float, default=1.0)
@@ -83,8 +86,9 @@ def main() -> None:
     print("| CPTs | rows | compared with | " + " | ".join(MEASURES) + " |\n|" + "---|" * (3 + len(MEASURES)))
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # seeds are derived from the files' names
         for kind in chosen.kinds:
-            paths = [f"{kind}-{seed}.bif" for seed in range(chosen.networks)]
-            for seed, path in enumerate(paths):
+            seeds = range(chosen.first, chosen.first + chosen.networks)
+            paths = [f"{kind}-{seed}.bif" for seed in seeds]
+            for seed, path in zip(seeds, paths, strict=True):
                 write_network(network(kind, seed), path)
             for rows in chosen.rows:
                 shared = {"networks": tuple(paths), "rows": (rows,), "runs": chosen.runs, "queries": 40}
