@@ -200,6 +200,21 @@ def test_even_rows_go_where_the_tables_tell_and_else_to_their_centre(asia):
     assert moved(0.0, 0.0) == pytest.approx(cpts["dysp"], abs=1e-3)
 
 
+def test_what_the_custodian_says_of_even_rows_stands_before_their_prior(asia):
+    """Noise above all counts: forty pseudo-counts against a prior of four records keep rows, next to none do not."""
+    _, cpts, margins = asia
+    total, variance = np.array([1000.0, 1000.0]), 1e9
+    noisy, rows = [1000.0 * table for table in margins(cpts)], rows_of(cpts, 200.0, variance)
+
+    def kept(pseudo):
+        said = {node: np.full(cpts[node].shape[1:-1], pseudo) for node in cpts}
+        found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, evenness_of(cpts, 1.0), total, 1)["dysp"]
+        return np.abs(found - 0.5).sum() / np.abs(cpts["dysp"] - 0.5).sum()
+
+    assert kept(40.0) > 0.98
+    assert kept(0.01) < 0.1
+
+
 def chain():
     return structure_of(dict.fromkeys("abcd", 2), {"b": ("a",), "c": ("b",), "d": ("c",)})
 

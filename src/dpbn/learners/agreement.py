@@ -18,7 +18,8 @@ K is a probability times the records that its row is worth. What a row is known 
   a sample does not make their own counts less known: without noise nothing moves.)
 - Even rows were shrunk cell by cell, each table for itself. They let go of that, and follow all tables from a prior of
   few records about the node's margin, or about the uniform row where noise hides the margin. Only as far as a row's
-  counts vary by noise rather than as a sample: all tables have one sample, which the family's counts tell best.
+  counts vary by noise rather than as a sample: all tables have one sample, which the family's counts tell best. And
+  where the custodian gives a row pseudo-counts, only by the part of the prior in both: who gives them knows the row.
 
 A table that the network contradicts by more than noise explains has no say. Noise common to tables drawn together is
 taken as independent.
@@ -118,9 +119,10 @@ class _Known:
     def of(cls, row: Rows, start: Array, said: Array, even: Evenness) -> _Known:
         counts, states = row.records[..., None], start.shape[-1]
         part, prior, visible = (per_repetition(of, start.ndim) for of in (even.part, even.records, even.visible))
-        part = part * row.variance / (row.variance + counts / states)
+        said = said[..., None]
+        part = part * row.variance / (row.variance + counts / states) * prior / (prior + said)
         told = np.square(counts) / row.variance
-        held = (1.0 - part) * (told / states + KNOWN) + said[..., None]
+        held = (1.0 - part) * (told / states + KNOWN) + said
         return cls(start, held, part * prior, visible, counts, told)
 
     @property
