@@ -172,7 +172,7 @@ def test_leaving_parents_out_pays_where_noise_drowns_the_family(monkeypatch):
     """One family of 6,000 cells and 3,000 rows at a tenth of epsilon."""
     errors = {}
     usual = coarse.HOPELESS
-    monkeypatch.setattr(coarse, "DOUBTFUL", np.inf)  # no look: it would cost a twentieth
+    monkeypatch.setattr(coarse, "DOUBTFUL", np.inf)  # no look: it would take part of epsilon
     for hopeless in (usual, np.inf):
         monkeypatch.setattr(coarse, "HOPELESS", hopeless)
         found = []

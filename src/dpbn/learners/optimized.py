@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 
 COUNT, AGAIN = 0.002, 0.01  # parts of epsilon to count the rows with, and to count them again if few
 PRECISE = 0.25  # deviation of the first count, as a part of it, that is enough
-LEAST_LOOK, MOST_LOOK = 0.002, 0.05  # parts of epsilon that a look may take
+LEAST_LOOK, MOST_LOOK = 0.002, 0.02  # parts of epsilon that a look may take
 WORTH = 15.0  # of a look: its part of epsilon times the records; its deviation is then a tenth of them
 LEFT = 0.93  # of epsilon at least, for the tables
 
