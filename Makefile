@@ -92,6 +92,7 @@ bench-learn: $(VENV)/.bench  ## the default learner against equal budgets, Priva
 	$(BIN)/python benchmarks/learn.py
 	$(BIN)/python benchmarks/learn.py --relations --ablation --workload --seconds
 	$(BIN)/python benchmarks/shapes.py
+	$(BIN)/python benchmarks/population.py
 
 bench-count: $(VENV)/.bench  ## counting against mbi, polars and DuckDB, ratios in one run
 	$(BIN)/python benchmarks/count.py
