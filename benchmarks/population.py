@@ -7,7 +7,8 @@
 A network has 12 to 40 nodes of two to five states and up to three parents among the eight nodes before; its CPT rows
 come from Dirichlet distributions with parameters from .1 to .3 (sharp), 1 to 3 (even), or .1 to 3, one per node
 (mixed). A ratio is that of a network's mean errors, or of its excesses over no privacy; the table has the geometric
-mean over networks with its standard error, and the largest.
+mean over networks with its standard error, and the largest. A ratio below .001, where the default errs no more than no
+privacy does, counts as .001.
 """
 
 from __future__ import annotations
