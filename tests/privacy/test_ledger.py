@@ -13,6 +13,7 @@ import time
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,6 +130,18 @@ def test_amounts_of_every_exact_kind(path):
     for amount in (0.25, "0.25", Fraction(1, 4), Decimal("0.25")):
         ledger.charge("ward", amount)
     assert ledger.remaining("ward").epsilon == 0
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+def test_whole_numbers_of_numpy_are_added_up_without_end(path, kind):
+    ledger = Ledger(path)
+    ledger.open_dataset("ward", kind(200))
+    ledger.charge("ward", "0.12345678901234567")
+    ledger.charge("ward", kind(150))
+    with pytest.raises(BudgetError, match="must be at most what is left"):
+        ledger.charge("ward", kind(185))
+    assert ledger.remaining("ward").spent_epsilon == 150 + Fraction("0.12345678901234567")
+    assert ledger.verify() == 3
 
 
 def test_caps_are_opened_and_raised_on_purpose_only(path):

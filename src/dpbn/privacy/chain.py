@@ -178,6 +178,7 @@ def exact_amount(subject: str, value: Amount, *, zero: bool = False) -> Fraction
         if isinstance(value, bool):
             raise ValueError
         exact = Fraction(repr(float(value)) if isinstance(value, float) else _readable(value))
+        exact = Fraction(int(exact.numerator), int(exact.denominator))  # NumPy's whole numbers wrap around at 64 bits
         _ = float(exact), str(exact)  # one that can be shown and kept
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         raise BudgetError(f"{subject} must be a number, {requirement}, got {_shown(value)}") from None
