@@ -88,6 +88,8 @@ def test_prior_and_public_cpts(asia):
         ({"prior": -1}, InputError),
         ({"prior": {"asia": [1, 2, 3]}}, InputError),
         ({"prior": 1e300}, InputError),
+        ({"prior": 10**400}, InputError),
+        ({"unit": pd.Series(["p", "q"])}, InputError),
         ({"dataset": "asia"}, InputError),
     ],
 )

@@ -29,11 +29,20 @@ def test_axes_are_parents_then_child():
         ({**GOOD, "a": "half"}, "array of numbers"),
         ({**GOOD, "b": np.transpose(GOOD["b"])}, r"shape \(2, 3\) .* got \(3, 2\)"),
         ({**GOOD, "b": [[0.2, 0.8], [1.0]]}, "array of numbers"),
+        ({**GOOD, "a": [10**400, 0]}, "array of numbers"),
+        ({**GOOD, 1: [1.0]}, r"mismatch at \[1\]"),
+        (list(GOOD.values()), "got Structure and list"),
+        (None, "got Structure and NoneType"),
     ],
 )
 def test_a_bad_cpt_is_refused(cpts, message):
     with pytest.raises(StructureError, match=message):
         BayesianNetwork(STRUCTURE, cpts)
+
+
+def test_a_network_is_made_of_a_structure():
+    with pytest.raises(StructureError, match="got Dag and dict"):
+        BayesianNetwork(STRUCTURE.dag, GOOD)
 
 
 def test_cpts_are_copied_and_read_only():

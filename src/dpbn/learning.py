@@ -84,7 +84,7 @@ def learn(
     if ledger is not None or dataset is not None:
         budget = _charged_budget(ledger, dataset, budget, private)
 
-    if unit in [variable.source_column for variable in structure.schema]:
+    if isinstance(unit, str) and unit in [variable.source_column for variable in structure.schema]:
         raise InputError(f"unit must be a column that tells whose row it is, got {unit!r}, which holds a variable")
     source = open_source(
         data, structure, unit=unit, max_contributions=max_contributions, on_unknown=on_unknown, progress=progress

@@ -99,7 +99,10 @@ class BayesianNetwork:
     cpts: Mapping[str, NDArray[np.float64]]
 
     def __post_init__(self) -> None:
-        wrong = sorted(set(self.cpts) ^ set(self.structure.nodes))
+        if not isinstance(self.structure, Structure) or not isinstance(self.cpts, Mapping):
+            got = f"{type(self.structure).__name__} and {type(self.cpts).__name__}"
+            raise StructureError(f"a network must be made of a Structure and a mapping of nodes to CPTs, got {got}")
+        wrong = sorted(set(self.cpts) ^ set(self.structure.nodes), key=str)
         if wrong:
             raise StructureError(
                 f"CPTs must be given for exactly the nodes of the structure, got a mismatch at {wrong}"
@@ -154,7 +157,7 @@ def checked_cpt(structure: Structure, node: str, cpt: Any) -> NDArray[np.float64
     """A read-only float64 copy of `cpt`, or an error naming the node and what is wrong with it."""
     try:
         array = np.array(cpt, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise StructureError(f"CPT of {node!r} must be an array of numbers, got {type(cpt).__name__}") from None
     shape = structure.shape(node)
     if array.shape != shape:

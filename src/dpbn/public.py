@@ -32,7 +32,7 @@ def dirichlet_prior(structure: Structure, prior: float | Mapping[str, Any] | Non
         shape = structure.shape(node)
         try:
             array = np.broadcast_to(np.asarray(alpha, dtype=np.float64), shape)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(
                 f"prior of {node!r} must be a number or an array of shape {shape}, got {received(alpha)}"
             ) from None

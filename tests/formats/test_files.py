@@ -57,7 +57,10 @@ def test_a_byte_order_mark_is_no_matter(tmp_path):
         assert dpbn.load_network(path) == network
 
 
-@pytest.mark.parametrize("name", ["no-such-network", "missing.bif", ".", "", "a\x00b.bif", "network.gz", "x.csv"])
+NOWHERE = ["no-such-network", "missing.bif", ".", "", "a\x00b.bif", "network.gz", "x.csv", "a" * 300]
+
+
+@pytest.mark.parametrize("name", NOWHERE)
 def test_what_is_not_there(name):
     with pytest.raises(InputError):
         dpbn.load_network(name)

@@ -94,12 +94,12 @@ def _opened(source: str | Path) -> tuple[ModuleType, str]:
     if str(source) in BUNDLED:
         return project_json, (resources.files("dpbn.formats") / "networks" / f"{source}.json").read_text("utf-8")
     path = Path(source)
-    if not path.suffix and not path.exists():
+    if not path.suffix and not os.path.exists(path):  # like isdir no error for a name that no file can have
         hint = did_you_mean(str(source), BUNDLED)
         raise InputError(
             f"a network must be one of the bundled {', '.join(BUNDLED)} or a file, got {str(source)!r}{hint}"
         )
-    if os.path.isdir(path):  # no error for a name that no file can have
+    if os.path.isdir(path):
         raise InputError(f"{str(source)!r} must be a file, got a folder")
     reader = _by_extension(path)
     return reader, files.read_text(path, xml=reader is xmlbif)

@@ -185,7 +185,7 @@ def plan(
     rows, simulations = int(rows), int(simulations)
     Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
-    queries = checked_workload(structure, workload or ())
+    queries = checked_workload(structure, () if workload is None else workload)
     learner = learner_of(method, options, delta, None, plan)
     if queries and takes_workload(method):
         learner = learner_of(method, options, delta, queries)
