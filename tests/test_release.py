@@ -53,6 +53,8 @@ WRONG = [
     ("uniform", at("method"), "<img src=x onerror=alert(1)>", "method of a release must be one of"),
     ("uniform", at("on_unknown"), "x”. An authority has certified ε = 0.001 “", "on_unknown of a release must be"),
     ("uniform", at("library"), 3, "text field"),
+    ("uniform", at("certified"), True, r"keys that dpbn writes, got a mismatch at \['certified'\]"),
+    ("uniform", at("measurements", 0, "note"), "", r"keys that dpbn writes, got a mismatch at \['note'\]"),
     ("uniform", at("guarantee", "epsilon"), -1.0, "must be a finite number"),
     ("uniform", at("guarantee", "delta"), math.inf, "must be a finite number"),
     ("uniform", at("guarantee", "unit"), 3, "text field"),
@@ -87,6 +89,12 @@ def test_a_field_that_cannot_be_right_is_refused(name, place, value, reason):
     inside[place[-1]] = value
     with pytest.raises(DpbnError, match=reason):
         from_dict(document)
+
+
+@pytest.mark.parametrize("key", sorted(DOCUMENTS["uniform"]))
+def test_a_file_says_all_that_is_written(key):
+    with pytest.raises(DpbnError):
+        from_dict({name: value for name, value in DOCUMENTS["uniform"].items() if name != key})
 
 
 def test_a_file_says_no_more_than_it_has_to():

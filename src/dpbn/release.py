@@ -30,6 +30,9 @@ from dpbn.public import LARGEST_PRIOR
 from dpbn.support import supports
 
 FORMAT, VERSION = "dpbn-release", 1
+_KEYS = {"format", "version", "library", "private", "method", "guarantee", "on_unknown", "allocation", "options"}
+_KEYS |= {"prior", "public_nodes", "structure_sha256", "weak_rows", "details", "network", "measurements"}
+_OF_MEASUREMENTS = {"names", "mechanism", "scale", "loss", "stage", "sampling", "values"}
 
 
 class Allocation(dict[str, float]):
@@ -186,6 +189,7 @@ def from_dict(document: Any) -> Release:
         found = (document.get("format"), document.get("version")) if is_dict else type(document).__name__
         raise FormatError(f"a release file must say format {FORMAT!r}, version {VERSION}, got {found!r:.60}")
     try:
+        _check_keys("a release file", document, _KEYS, {"looks"})
         network = project_json.network_from_dict(document["network"])
         structure = network.structure
         release = Release(
@@ -225,7 +229,14 @@ def _guarantee(entry: Any) -> Guarantee:
     return Guarantee(epsilon, _number(entry["delta"]), Neighbors(entry["neighbors"]), unit, contributions)
 
 
+def _check_keys(subject: str, entry: Any, keys: set[str], optional: set[str]) -> None:
+    """Refuse unknown ones too: what is not understood may change what the rest means, as looks change the cost."""
+    if wrong := sorted((set(entry) ^ keys) - optional):
+        raise FormatError(f"{subject} must have the keys that dpbn writes, got a mismatch at {wrong!r:.200}")
+
+
 def _measurement(structure: Structure, entry: Any) -> Measurement:
+    _check_keys("a measurement", entry, _OF_MEASUREMENTS, {"ladder", "together", "draws"})
     names = tuple(entry["names"])
     if len(set(names)) != len(names):
         raise FormatError(f"names of a measurement must be distinct, got {names!r:.200}")
