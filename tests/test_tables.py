@@ -48,6 +48,7 @@ def test_a_file_that_cannot_be_opened_says_why(tmp_path, monkeypatch, name):
     def refuse(*_, **__):
         raise PermissionError(errno.EACCES, "open")
 
+    (tmp_path / name).touch()
     monkeypatch.setattr("pyarrow.csv.open_csv", refuse)
     monkeypatch.setattr("pandas.read_parquet", refuse)
     with pytest.raises(DpbnError, match="a table must be readable: Permission denied"):
@@ -73,6 +74,12 @@ def test_other_extensions_are_refused(tmp_path):
 def test_a_csv_file_that_would_shift_or_lose_columns_is_refused(text, told, tmp_path):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(DpbnError, match=told):
+        read_table(tmp_path / "t.csv")
+
+
+def test_a_csv_file_of_too_many_columns_is_refused_at_once(tmp_path):
+    (tmp_path / "t.csv").write_text("," * 1_000_000 + "\n")
+    with pytest.raises(InputError, match="at most 16,384 columns, got 1,000,001"):
         read_table(tmp_path / "t.csv")
 
 

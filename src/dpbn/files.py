@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 import os
 import secrets
@@ -14,6 +16,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dpbn.errors import FormatError, InputError, StructureError
+
+MOST_COLUMNS = 1 << 14  # of a CSV file, as of a spreadsheet: pyarrow takes some kilobytes for each
+_LONGEST_LINE = 1 << 24
 
 
 def write_atomically(
@@ -167,3 +172,12 @@ def read_text(path: str | Path) -> str:
         raise FormatError(f"a text file must be UTF-8, got byte {error.start} that is not", source=str(path)) from None
     except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
         raise InputError(f"{str(path)!r} must be a readable file: {getattr(error, 'strerror', '') or error}") from None
+
+
+def csv_header(opened: Any) -> list[str]:
+    """The first row of a CSV file (of bytes) that is not empty; none if it cannot be read."""
+    try:
+        with io.TextIOWrapper(opened, "utf-8-sig", errors="replace", newline="") as text:
+            return next(filter(None, csv.reader(iter(lambda: text.readline(_LONGEST_LINE), ""))), [])
+    except csv.Error:
+        return []

@@ -151,10 +151,8 @@ def unguarded(text: str) -> str:
 
 def headers_by_name(headers: Iterable[str]) -> dict[str, str]:
     """Names that columns of a CSV file are found by -> their headers: as they stand, or else without apostrophe."""
-    present = list(headers)
-    return {name: name for name in present} | {
-        plain: name for name in present if (plain := unguarded(name)) not in present
-    }
+    present = {name: name for name in headers}
+    return present | {plain: name for name in present if (plain := unguarded(name)) not in present}
 
 
 def _as_float(value: Any) -> float:

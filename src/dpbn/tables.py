@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpbn.errors import DpbnError, FormatError, InputError
-from dpbn.files import write_atomically
+from dpbn.files import MOST_COLUMNS, csv_header, write_atomically
 from dpbn.matching import FORMULA_STARTS, is_number
 
 if TYPE_CHECKING:
@@ -76,6 +76,10 @@ def _read_csv(path: Path) -> pandas.DataFrame:
     from pyarrow import csv as arrow
     from pyarrow import string
 
+    with path.open("rb") as file:
+        width = len(csv_header(file))
+    if width > MOST_COLUMNS:
+        raise InputError(f"{path.name!r} must have at most {MOST_COLUMNS:,} columns, got {width:,}")
     with arrow.open_csv(path, parse_options=arrow.ParseOptions(newlines_in_values=True)) as opened:
         names = opened.schema.names
     if len(set(names)) < len(names):

@@ -138,6 +138,10 @@ SEEDS_OF_A_MEGABYTE: dict[str, list[bytes]] = {
     "workload": [b"[" + b'{"variables":["Cancer"]},' * (MEGABYTE // 25), b"[" * MEGABYTE],
     "schema": [b"a = " + b"[" * MEGABYTE, b"[variables.x]\n" * (MEGABYTE // 14), b"x.y = 1\n" * (MEGABYTE // 8)],
     "model-string": [b"[a]" * (MEGABYTE // 3), b"[" * MEGABYTE, b"[a|" + b"b:" * (MEGABYTE // 2)],
-    "csv": [b"Cancer,Smoker\n" + b"a,b\n" * (MEGABYTE // 4), b"," * MEGABYTE, b'"' * MEGABYTE],
+    "csv": [
+        b"Cancer,Smoker\n" + b"a,b\n" * (MEGABYTE // 4), b"," * MEGABYTE, b"," * MEGABYTE + b"\n", b'"' * MEGABYTE,
+        b",".join(b"%x" % column for column in range(MEGABYTE // 6)) + b"\n",
+        b"Cancer,Smoker," + b",".join(b"%x" % column for column in range(16_000)) + b"\n" + b"," * 16_001,
+    ],
     "bif-gz": [gzip.compress(b"x" * (16 * MEGABYTE))],
 }  # fmt: skip

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import glob
 import hashlib
-import io
 import os
 import re
 import secrets
@@ -27,6 +25,7 @@ import pyarrow.parquet as pq
 from dpbn.data.encode import Written, is_text
 from dpbn.data.rows import Block
 from dpbn.errors import DataError, InputError
+from dpbn.files import MOST_COLUMNS, csv_header
 from dpbn.matching import headers_by_name, unguarded
 
 BATCH_ROWS = 1 << 17
@@ -208,6 +207,7 @@ class CsvReader:
         self._files = list(files)
         self._sizes = [os.path.getsize(file) for file in files]
         self._headers: list[str] = []
+        _header(self._files[0])  # refused if it is too wide
         with self._open(self._files[0], None) as stream:
             try:
                 self._headers = stream.schema.names
@@ -216,8 +216,8 @@ class CsvReader:
         self._by_name = headers_by_name(self._headers)
         if _has_other_marks(self._headers):
             raise _one_column(self._files[0])
-        plain = map(unguarded, self._headers)  # a guarded header can be found by two names
-        self.columns = [*self._headers, *(name for name in plain if name not in self._headers)]
+        plain, present = map(unguarded, self._headers), set(self._headers)  # a guarded header can be found by two names
+        self.columns = [*self._headers, *(name for name in plain if name not in present)]
 
     def _open(self, file: str, names: Sequence[str] | None, width: int = 0) -> Any:
         """A stream of batches of the columns `names`; with `width`, after a last line of that many fields."""
@@ -270,10 +270,14 @@ def _bytes(file: str) -> pa.NativeFile:
 def _header(file: str) -> list[str]:
     """The columns of a file, without the time that pyarrow takes for its first block."""
     try:
-        with io.TextIOWrapper(_bytes(file), "utf-8-sig", errors="replace", newline="") as text:
-            return next(filter(None, csv.reader(text)), [])
-    except (OSError, csv.Error):  # refused where it is opened to be read
+        found = csv_header(_bytes(file))
+    except OSError:  # refused where it is opened to be read
         return []
+    if len(found) > MOST_COLUMNS:
+        raise DataError(
+            f"{_shown(file)} must have at most {MOST_COLUMNS:,} columns, got {len(found):,}: Parquet may have more"
+        )
+    return found
 
 
 def _has_other_marks(header: Sequence[str]) -> bool:
@@ -290,7 +294,7 @@ class _Ended:
     closed = False
 
     def __init__(self, stream: pa.NativeFile, width: int):
-        self._stream, self._ending, self._last = stream, ",".join([_END] * width).encode(), b""
+        self._stream, self._ending, self._last = stream, ",".join([_END] * width).encode() or b"\n", b""
 
     def read(self, size: int) -> bytes:
         """As much as is asked for, short only at the end: pyarrow refuses a line that no block but the last ends."""
