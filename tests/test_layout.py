@@ -66,6 +66,20 @@ def test_any_graph_is_drawn_without_overlap(dag: dpbn.Dag) -> None:
     _check(dag, layered_layout(dag), gap=24)
 
 
+@given(dags())
+@settings(deadline=None, max_examples=50)
+def test_parts_that_no_arc_joins_stand_side_by_side(dag: dpbn.Dag) -> None:
+    layout = layered_layout(dag)
+    spans = [(box.x, box.x + box.width) for box in layout.boxes.values()]
+    spans += [
+        (min(one, two), max(one, two)) for arc in layout.arcs for (one, _), (two, _) in itertools.pairwise(arc.points)
+    ]
+    reach = 0.0
+    for low, high in sorted(spans):
+        assert low - reach <= 24 + 1e-6
+        reach = max(reach, high)
+
+
 def test_edge_cases() -> None:
     assert layered_layout(dpbn.Dag((), {})).boxes == {}
     alone = layered_layout(dpbn.Dag(("a",), {}))
