@@ -122,7 +122,11 @@ def _nodes(facts: Facts) -> str:
         "weak rows",
         "reliability",
     ]
-    return f'<div class="scroll">{html_table(columns, rows)}</div>'
+    words = (
+        "<p>± is one standard deviation of the noise, in records. Misplaced is the probability put in the wrong place; "
+        "weak rows are those below the noise floor.</p>"
+    )
+    return f'{words if facts.support else ""}<div class="scroll">{html_table(columns, rows)}</div>'
 
 
 def _weak(facts: Facts) -> str:
