@@ -9,8 +9,9 @@ import shlex
 from importlib import resources
 
 from dpbn.display import Mark, escaped, graph_svg, html_table
+from dpbn.errors import counted
 from dpbn.formats import NOT_PRIVATE
-from dpbn.report.facts import CONTENT_ID, Facts, counted
+from dpbn.report.facts import CONTENT_ID, Facts
 from dpbn.report.tables import probability_tables
 from dpbn.statement import method_in_words, points, summary
 
