@@ -67,7 +67,7 @@ def layered_layout(
     best = _drawn(dag, boxes, gap, layer_gap, math.inf)
     widest = best.width
     square = math.sqrt(aspect * best.height / max(widest, 1.0))  # what would suit if narrower were just as much taller
-    tries = (0.75, 0.6, 0.5, 0.4, 0.3) if len(dag.nodes) <= _SMALL_GRAPH else (square,)
+    tries = (0.75, 0.6, 0.5, 0.4, 0.3, 0.22, 0.16) if len(dag.nodes) <= _SMALL_GRAPH else (square,)
     for share in tries:
         if best.width <= aspect * best.height * 1.15:
             break
