@@ -53,7 +53,7 @@ def commands() -> str:
         NOTE,
         "# Commands\n\nThe same words as the library. Exit code 0 done, 1 refused with a reason, 2 wrong usage.\n",
     ]
-    context = click.Context(group, info_name="dpbn", terminal_width=96, help_option_names=["-h", "--help"])
+    context = click.Context(group, info_name="dpbn", terminal_width=80, help_option_names=["-h", "--help"])
     parts.append(_section("dpbn", group, context, 2))
     for name in COMMANDS:
         command = group.get_command(context, name)
@@ -63,7 +63,7 @@ def commands() -> str:
 
 
 def _sections(title: str, command: click.Command, parent: click.Context, level: int) -> Iterator[str]:
-    context = click.Context(command, info_name=title.rpartition(" ")[2], parent=parent, terminal_width=96)
+    context = click.Context(command, info_name=title.rpartition(" ")[2], parent=parent, terminal_width=80)
     yield _section(title, command, context, level)
     if isinstance(command, click.Group):
         for name in command.commands:

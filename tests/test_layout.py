@@ -1,6 +1,7 @@
 """The layered drawing: boxes never overlap, arcs go down, few crossings, always the same."""
 
 import itertools
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -64,6 +65,27 @@ def dags(draw: st.DrawFn) -> dpbn.Dag:
 @settings(deadline=None, max_examples=50)
 def test_any_graph_is_drawn_without_overlap(dag: dpbn.Dag) -> None:
     _check(dag, layered_layout(dag), gap=24)
+
+
+@given(dags())
+@settings(deadline=None, max_examples=50)
+def test_parts_that_no_arc_joins_stand_side_by_side(dag: dpbn.Dag) -> None:
+    layout = layered_layout(dag)
+    spans = [(box.x, box.x + box.width) for box in layout.boxes.values()]
+    spans += [
+        (min(one, two), max(one, two)) for arc in layout.arcs for (one, _), (two, _) in itertools.pairwise(arc.points)
+    ]
+    reach = 0.0
+    for low, high in sorted(spans):
+        assert low - reach <= 24 + 1e-6
+        reach = max(reach, high)
+
+
+def test_a_graph_of_many_roots_and_long_arcs_is_not_a_narrow_strip() -> None:
+    draw, names = random.Random(0), tuple(f"n{i}" for i in range(76))
+    dag = dpbn.Dag(names, {names[i]: tuple(draw.sample(names[:i], draw.randint(1, 4))) for i in range(40, 76)})
+    layout = layered_layout(dag, aspect=1.5)
+    assert layout.width < 2 * layout.height
 
 
 def test_edge_cases() -> None:

@@ -13,6 +13,11 @@ STRUCTURE = Structure(SCHEMA, Dag(("a", "b"), {"b": ("a",)}))
 GOOD = {"a": [0.5, 0.5], "b": [[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]]}
 
 
+def test_one_arc_is_counted_as_people_count():
+    assert repr(STRUCTURE) == "Structure(2 nodes, 1 arc, no probabilities)"
+    assert repr(BayesianNetwork(STRUCTURE, GOOD)) == "BayesianNetwork(2 nodes, 1 arc, 5 free parameters)"
+
+
 def test_axes_are_parents_then_child():
     assert STRUCTURE.shape("b") == (2, 3)
     assert BayesianNetwork(STRUCTURE, GOOD).cpt("b")[0].tolist() == [0.2, 0.3, 0.5]

@@ -36,6 +36,11 @@ def received(value: object) -> str:
     return type(value).__name__
 
 
+def counted(count: int, noun: str) -> str:
+    """As people count: 1 row, 2 rows."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 class DpbnError(Exception):
     """Base of every error raised on purpose."""
 

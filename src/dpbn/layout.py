@@ -7,6 +7,7 @@ give equal drawings.
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import math
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,7 @@ def layered_layout(
     best = _drawn(dag, boxes, gap, layer_gap, math.inf)
     widest = best.width
     square = math.sqrt(aspect * best.height / max(widest, 1.0))  # what would suit if narrower were just as much taller
-    tries = (0.75, 0.6, 0.5, 0.4, 0.3) if len(dag.nodes) <= _SMALL_GRAPH else (square,)
+    tries = (0.75, 0.6, 0.5, 0.4, 0.3, 0.22, 0.16) if len(dag.nodes) <= _SMALL_GRAPH else (square,)
     for share in tries:
         if best.width <= aspect * best.height * 1.15:
             break
@@ -232,7 +233,21 @@ def _places(
             for slot, place, o in zip(row, fitted, offset, strict=True):
                 centre[slot] = place + o
     _straighten(rows, centre, widths, gap)
-    return centre
+    return _closed_up(centre, up, widths, gap)
+
+
+def _closed_up(centre: Mapping[Slot, float], up: Links, widths: Mapping[Slot, float], gap: float) -> dict[Slot, float]:
+    """The same places without the empty strips between parts of the graph that no arc joins."""
+    spans = [(x - widths[slot] / 2, x + widths[slot] / 2) for slot, x in centre.items()]
+    spans += [(min(centre[slot], centre[other]), max(centre[slot], centre[other])) for slot in up for other in up[slot]]
+    parts, shifts = [-math.inf], [0.0]  # where a part begins, and how far it moves to the left
+    reach = min(centre.values(), default=0.0)
+    for low, high in sorted(spans):
+        if low > reach + gap:
+            parts.append(low)
+            shifts.append(shifts[-1] + low - reach - gap)
+        reach = max(reach, high)
+    return {slot: x - shifts[bisect.bisect_right(parts, x) - 1] for slot, x in centre.items()}
 
 
 def _space(left: Slot, right: Slot, widths: Mapping[Slot, float], gap: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.errors import StructureError, TooLargeError
+from dpbn.errors import StructureError, TooLargeError, counted
 from dpbn.graph import Dag, Family
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Structure:
             object.__setattr__(self, "schema", Schema(tuple(self.schema[node] for node in self.dag.nodes)))
 
     def __repr__(self) -> str:
-        return f"Structure({len(self.nodes)} nodes, {len(self.dag.arcs)} arcs, no probabilities)"
+        return f"Structure({counted(len(self.nodes), 'node')}, {counted(len(self.dag.arcs), 'arc')}, no probabilities)"
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -149,8 +149,8 @@ class BayesianNetwork:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        arcs, free = len(self.structure.dag.arcs), self.free_parameters
-        return f"BayesianNetwork({len(self.nodes)} nodes, {arcs} arcs, {free} free parameters)"
+        nodes, arcs = counted(len(self.nodes), "node"), counted(len(self.structure.dag.arcs), "arc")
+        return f"BayesianNetwork({nodes}, {arcs}, {counted(self.free_parameters, 'free parameter')})"
 
 
 def checked_cpt(structure: Structure, node: str, cpt: Any) -> NDArray[np.float64]:

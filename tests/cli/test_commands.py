@@ -31,9 +31,9 @@ def test_learn_asks_and_no_means_no(run, patients, monkeypatch):
     import io
 
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    answer = run("learn", patients, "asia", "-e", 1, "--method", "uniform", "-o", "r.json")
+    answer = run("learn", patients, "asia", "-e", 1, "--method", "uniform", "--unit", "lung", "-o", "r.json")
     assert answer.code == 1
-    assert "about to spend epsilon 1" in answer.err
+    assert "about to spend epsilon 1, protecting one lung (at most 1 row each), on 8 nodes" in answer.err
     assert not (patients.parent / "r.json").exists()
 
 

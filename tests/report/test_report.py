@@ -117,6 +117,11 @@ def test_numbers_are_those_of_the_release(release, tmp_path):
         assert f">{probability(float(value))}<" in page
 
 
+def test_what_stands_behind_a_plus_minus_is_said(release, tmp_path):
+    page, *_ = written(release, tmp_path)
+    assert page.index("± is one standard deviation of the noise") < page.index("noise per cell")
+
+
 def test_intervals_hold_their_values(release):
     facts = facts_of(release, "asia", "asia.json")
     assert set(facts.intervals) == set(release.network.nodes)

@@ -11,7 +11,7 @@ import dpbn
 from dpbn.release import Release
 
 from .conftest import PATIENCE, running
-from .test_browser import _settled, _state, _until
+from .test_browser import WITHOUT_BARS, _settled, _state, _until
 
 Visit = Callable[..., Any]
 ASKING_ONCE = '{"w":"off"}'
@@ -94,6 +94,16 @@ def test_a_search_prefers_names_that_begin_with_what_is_typed(visit: Visit, alar
     page.locator("#search").fill("sa")
     page.keyboard.press("Enter")
     _until(page, "document.activeElement.getAttribute('aria-label')?.startsWith('SAO2 ')")  # not HRSAT
+
+
+def test_what_is_found_does_not_lie_below_the_buttons(visit: Visit, alarm_address: str) -> None:
+    page = visit(f"{alarm_address}/{WITHOUT_BARS}", viewport={"width": 390, "height": 844})
+    page.locator("#search").fill("hrbp")
+    page.keyboard.press("Enter")
+    _until(page, "document.activeElement.getAttribute('aria-label')?.startsWith('HRBP LOW:')")
+    card = page.get_by_role("group", name="HRBP, 3 states").bounding_box()
+    buttons = page.get_by_role("group", name="Zoom").bounding_box()
+    assert card["y"] + card["height"] <= buttons["y"] or card["x"] >= buttons["x"] + buttons["width"]
 
 
 def test_a_complaint_has_the_width_of_a_phone(visit: Visit, alarm_address: str) -> None:

@@ -240,7 +240,7 @@ def test_only_releases_are_served(tmp_path: Path) -> None:
 
 
 def test_a_port_in_use_is_said(asia: dpbn.Release) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="must be free to listen on"):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="port 0 takes a free one"):
         serve(asia, port=taken.getsockname()[1])
 
 

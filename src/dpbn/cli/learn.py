@@ -11,6 +11,7 @@ import click
 
 from dpbn.cli import option
 from dpbn.cli.shared import check_order, check_output, own_options, print_json, read_public_cpts, with_schema, working
+from dpbn.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -230,9 +231,9 @@ def _ask(
     book: Ledger | None,
     dataset: str | None,
 ) -> None:
-    whom = f"one {unit} (at most {contributions} rows each)" if unit else "one record"
+    whom = f"one {unit} (at most {counted(contributions, 'row')} each)" if unit else "one record"
     spent = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
-    click.echo(f"about to spend {spent}, protecting {whom}, on {len(public.nodes)} nodes", err=True)
+    click.echo(f"about to spend {spent}, protecting {whom}, on {counted(len(public.nodes), 'node')}", err=True)
     if book and dataset:
         left = float(book.remaining(dataset).epsilon)
         if epsilon > left:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from dpbn.errors import counted
+
 if TYPE_CHECKING:
     from dpbn.network import BayesianNetwork, Structure
     from dpbn.release import Release
@@ -38,7 +40,7 @@ def tell_written(output: str, as_json: bool, rows: int | None = None) -> None:
     if as_json:
         print_json({"output": output} | ({} if rows is None else {"rows": rows}))
     else:
-        click.echo(f"wrote {output}" + ("" if rows is None else f": {rows} rows"))
+        click.echo(f"wrote {output}" + ("" if rows is None else f": {counted(rows, 'row')}"))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 
+from dpbn.errors import counted
 from dpbn.formats import NOT_PRIVATE
-from dpbn.report.facts import CONTENT_ID, Facts, counted
+from dpbn.report.facts import CONTENT_ID, Facts
 from dpbn.statement import markdown_text, method_in_words, points, summary, visible
 
 MOST_NODES = 200

@@ -87,11 +87,6 @@ def _weak_rows(release: Release, support: Mapping[str, Support]) -> Iterator[Row
                     yield RowBelowFloor(node, parents, float(its.counts[index]), its.row_deviation)
 
 
-def counted(count: int, noun: str) -> str:
-    """As people count: 1 row, 2 rows."""
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
 def privacy_document(facts: Facts) -> dict[str, Any]:
     """privacy.json: the guarantee and the mechanism for programs, with the same answers in words."""
     release = facts.release

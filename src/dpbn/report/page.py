@@ -9,8 +9,9 @@ import shlex
 from importlib import resources
 
 from dpbn.display import Mark, escaped, graph_svg, html_table
+from dpbn.errors import counted
 from dpbn.formats import NOT_PRIVATE
-from dpbn.report.facts import CONTENT_ID, Facts, counted
+from dpbn.report.facts import CONTENT_ID, Facts
 from dpbn.report.tables import probability_tables
 from dpbn.statement import method_in_words, points, summary
 
@@ -122,7 +123,11 @@ def _nodes(facts: Facts) -> str:
         "weak rows",
         "reliability",
     ]
-    return f'<div class="scroll">{html_table(columns, rows)}</div>'
+    words = (
+        "<p>± is one standard deviation of the noise, in records. Misplaced is the probability put in the wrong place; "
+        "weak rows are those below the noise floor.</p>"
+    )
+    return f'{words if facts.support else ""}<div class="scroll">{html_table(columns, rows)}</div>'
 
 
 def _weak(facts: Facts) -> str:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.display import escaped, html_table, probability
-from dpbn.report.facts import LEVEL, Facts, Interval, counted, parent_rows
+from dpbn.errors import counted
+from dpbn.report.facts import LEVEL, Facts, Interval, parent_rows
 
 MOST_ROWS = 96  # of one table
 MOST_CELLS = 60_000  # of the page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import Callable
@@ -121,6 +122,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         listener.close()
         reason = getattr(error, "strerror", None) or type(error).__name__
-        raise InputError(f"host and port must be free to listen on, got {host}:{port} ({reason})") from None
+        hint = "; port 0 takes a free one" if getattr(error, "errno", None) == errno.EADDRINUSE else ""
+        raise InputError(f"host and port must be free to listen on, got {host}:{port} ({reason}){hint}") from None
     listener.listen(128)
     return listener

@@ -3,6 +3,7 @@
 const SMALLEST = 0.08;
 const LARGEST = 4;
 const MARGIN = 10;
+const BUTTONS = 48; // pixels that the zoom buttons take at the bottom
 const DRAG = 4; // pixels a press may move and still be a click
 
 export function createCamera(svg, layer, size, changed) {
@@ -57,7 +58,7 @@ export function createCamera(svg, layer, size, changed) {
     const halfHeight = height / 2 / scale;
     const room = 20 / scale;
     const x = Math.min(Math.max(at[0], box.x + box.width + room - halfWidth), box.x - room + halfWidth);
-    const y = Math.min(Math.max(at[1], box.y + box.height + room - halfHeight), box.y - room + halfHeight);
+    const y = Math.min(Math.max(at[1], box.y + box.height + BUTTONS / scale - halfHeight), box.y - room + halfHeight);
     if (x !== at[0] || y !== at[1] || scale !== at[2]) set([x, y, scale]);
   }
 

@@ -85,10 +85,10 @@ export function createPanel(release, act) {
       place.replaceChildren(...(state.best === "map" && !state.targets.length ? [element("p", { class: "quiet", text: "Click a node without evidence, then add it here." })] : []));
       return;
     }
-    const facts = [element("p", { class: "fact" }, element("span", { text: "Probability " }), element("b", { text: probabilityText(found.probability) }))];
+    const facts = [element("p", { class: "fact" }, element("span", { text: "Probability given the evidence " }), element("b", { text: probabilityText(found.probability) }))];
     if (found.stability !== undefined) {
       const word = found.stability >= 0.9 ? "stable" : found.stability >= 0.5 ? "uncertain" : "unstable";
-      facts.push(element("p", { class: `fact stability ${word}` }, element("span", { text: "Stability " }), element("b", { text: `${percent(found.stability)} %` }), element("span", { class: "tag", text: word })));
+      facts.push(element("p", { class: `fact stability ${word}`, title: "Share of plausible networks around the release that give the same answer" }, element("span", { text: "Stability " }), element("b", { text: `${percent(found.stability)} %` }), element("span", { class: "tag", text: word })));
     }
     if (found.judging) facts.push(element("p", { class: "quiet", text: "Stability is being computed …" }));
     const rows = [...found.assignment].map(([name, value]) => element("tr", {}, element("th", { scope: "row", text: label(name) }), element("td", { text: label(value) })));
