@@ -110,8 +110,8 @@ def test_a_wrong_graph_costs_no_more_than_no_refinement(monkeypatch):
     structure = Structure(truth.structure.schema, Dag(truth.nodes, parents))
     ask = Inference(truth)
     errors = {}
-    for steps in (0, estimate_module.STEPS):
-        monkeypatch.setattr(estimate_module, "STEPS", steps)
+    for steps in (0, estimate_module.TURNS):
+        monkeypatch.setattr(estimate_module, "TURNS", steps)
         errors[steps] = 0.0
         for seed in range(4):
             holder = curator(truth, 10_000, 1.0, seed=seed)
@@ -120,4 +120,4 @@ def test_a_wrong_graph_costs_no_more_than_no_refinement(monkeypatch):
                 joint = ask.query(list(structure.family(node).names)).values
                 best = joint / joint.sum(axis=-1, keepdims=True)
                 errors[steps] += float((np.abs(cpts[node] - best) * joint.sum(axis=-1, keepdims=True)).sum())
-    assert errors[6] < 1.02 * errors[0]
+    assert errors[estimate_module.TURNS] < 1.02 * errors[0]

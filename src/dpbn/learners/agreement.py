@@ -11,11 +11,14 @@ by a few conjugate gradients; p are the CPTs, and p' what is known of them. J is
 difference of mu with the CPTs moved to and fro, and J' u that of the derivatives by the CPTs with the tables' cells
 weighted to and fro.
 
-K is a probability times the records that its row is worth. What a row is known by depends on the node (`evenness`):
+K is a probability times the records that this probability is worth. What a row is known by depends on the node
+(`evenness`):
 
 - Sharp rows keep near what shrinkage made of them, which knows better than any normal law which cells are empty: p' is
-  the CPT before the first step, worth n^2 / (k v) for n records in k noisy cells, and KNOWN more. (That the records are
-  a sample does not make their own counts less known: without noise nothing moves.)
+  the CPT before the first step. A cell of m expected counts that shrinkage left with variance d is worth n m / d
+  records: m^2/d is how well a logarithm is known whose exponential has mean m and variance d. KNOWN more hold each,
+  and SETTLED of what its own counts tell as far as these vary as a sample rather than by noise. And since shrinkage has
+  heard the row's own counts already, HEARD of their pull is taken back.
 - Even rows were shrunk cell by cell, each table for itself. They let go of that, and follow all tables from a prior of
   few records about the node's margin, or about the uniform row where noise hides the margin. Only as far as a row's
   counts vary by noise rather than as a sample: all tables have one sample, which the family's counts tell best. And
@@ -40,13 +43,16 @@ from dpbn.learners.stein import Rows, per_repetition
 Array = NDArray[np.float64]
 Cpts = Mapping[str, Array]
 
-SAMPLED = 0.3  # of the variance that counts have as a sample: most of it is common to all tables, and no contradiction
-KNOWN = 50.0  # records that every sharp row is worth, beside its own
-ROUNDS = 3  # of Gauss and Newton: even rows may have far to go
+SAMPLED = 0.1  # of the variance that counts have as a sample: most of it is common to all tables, and no contradiction
+KNOWN = 10.0  # records that every probability of a sharp row is worth beside what shrinkage knows of it
+SETTLED = 0.3  # of what a sharp row's own counts tell, if they vary as a sample alone
+HEARD = 0.5  # of the pull of a sharp row's own counts, which shrinkage has heard
+ROUNDS = 2  # of Gauss and Newton
 STEPS = 4  # of conjugate gradients in each
 NUDGE = 1e-3  # how far to and fro: at most so much in all factors together
-FURTHEST = 1.5  # change of a logit
+FURTHEST = 1.5  # up, of a logit in one round
 SMALLEST = 1e-3  # probability in K: else what is next to impossible would be next to unknown
+LEAST_DOUBT = 1e-6  # variance of a count: a spike may leave next to nothing
 TINY = 1e-300
 
 
@@ -97,11 +103,13 @@ def _step(
     rough = {
         node: damping[node] + its.told * np.square(np.maximum(cpts[node], SMALLEST)) for node, its in known.items()
     }
-    result = {}
-    for node, change in _solved(information, wanted, rough).items():
-        moved = cpts[node] * np.exp(np.clip(change, -FURTHEST, FURTHEST))
-        result[node] = moved / moved.sum(axis=-1, keepdims=True)
-    return result
+    return {node: _moved(cpts[node], change) for node, change in _solved(information, wanted, rough).items()}
+
+
+def _moved(cpt: Array, change: Array) -> Array:
+    """Up by the exponential of a logit's change, down as the mean of a Gamma variable follows a pull: never far."""
+    moved = cpt * np.exp(np.clip(change, 0.0, FURTHEST)) / (1.0 + np.maximum(-change, 0.0))
+    return np.asarray(moved / moved.sum(axis=-1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -109,33 +117,38 @@ class _Known:
     """What is known of a CPT beside the tables; arrays broadcast against it."""
 
     start: Array  # the CPT before the first step
-    held: Array  # records that this is worth
+    held: Array  # records that each of its probabilities is worth
     even: Array  # records that the prior of even rows is worth
     visible: Array
     counts: Array  # records of every row
     told: Array  # n^2 / v, which the node's own table tells of the probabilities of a row
+    heard: Array  # the part of its pull that is known already
 
     @classmethod
     def of(cls, row: Rows, start: Array, said: Array, even: Evenness) -> _Known:
         counts, states = row.records[..., None], start.shape[-1]
         part, prior, visible = (per_repetition(of, start.ndim) for of in (even.part, even.records, even.visible))
         said = said[..., None]
-        part = part * row.variance / (row.variance + counts / states) * prior / (prior + said)
-        told = np.square(counts) / row.variance
-        held = (1.0 - part) * (told / states + KNOWN) + said
-        return cls(start, held, part * prior, visible, counts, told)
+        noisy = row.variance / (row.variance + counts / states)
+        part = part * noisy * prior / (prior + said)
+        told, expected = np.square(counts) / row.variance, counts * start
+        sharp = np.square(counts) * np.maximum(start, SMALLEST) / np.maximum(row.doubt, LEAST_DOUBT)
+        sharp = sharp + SETTLED * (1.0 - noisy) * told / states + KNOWN
+        pull = expected * (row.seen - expected) / (SAMPLED * expected + row.variance)
+        heard = (1.0 - part) * HEARD * (pull - start * pull.sum(axis=-1, keepdims=True))
+        return cls(start, (1.0 - part) * sharp + said, part * prior, visible, counts, told, heard)
 
     @property
     def records(self) -> Array:
         return self.held + self.even
 
     def pull(self, cpt: Array) -> Array:
-        """K (p' - p)."""
+        """K (p' - p), less what is heard."""
         states = cpt.shape[-1]
         margin = (self.counts * cpt).reshape(len(cpt), -1, states).sum(axis=1)
         centre = (margin / margin.sum(axis=-1, keepdims=True)).reshape(len(cpt), *[1] * (cpt.ndim - 2), states)
         centre = self.visible * centre + (1.0 - self.visible) / states
-        return np.asarray(self.held * (self.start - cpt) + self.even * (centre - cpt))
+        return np.asarray(self.held * (self.start - cpt) + self.even * (centre - cpt) - self.heard)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@
    test). Sharper than the first alone, which serves for the total.
 4. CPTs by normalising each family's margin, plus pseudo-counts: the fitted prior's, and those the caller gives.
 5. A few steps towards the network that explains all tables (`refinement`), then all CPTs at once (`agreement`), those
-   with even rows from a prior that all tables tell (`evenness`); where inference is cheap enough.
+   with even rows from a prior that all tables tell (`evenness`), and both once more; where inference is cheap enough.
 6. Nodes that share a CPT (`twins`), then rows of a CPT that resemble each other (`resemblance`), borrow from each
    other, as far as the data want it (`stein`) and the caller's pseudo-counts leave room.
 
@@ -58,6 +58,7 @@ FURTHEST = 4.0  # deviations that one visit of a shared margin may move a cell b
 STANDS_OUT = 2.0  # deviations of a chi-square by which a component must exceed its noise
 MARGIN_STANDS_OUT = 3.0  # the same for a margin of one variable, whose noise is the difference of two variances
 LEAST_NOISE = 0.1  # of that difference, as a part of the least-squares variance
+TURNS = 2  # of refinement and agreement
 PSEUDO_COUNT = 0.5  # per cell, in units of the fitted prior's weight
 FLOOR = 0.1  # part of the shrunk estimate kept where giving back would leave less
 SMALLEST_VARIANCE = 1e-4  # of the noise on a cell: its inverse is a weight
@@ -135,14 +136,10 @@ def estimate_batch(
         cpts[node] = reading.smoothed(node, families[node], start.shrunk)
     margins = model_margins(structure, plan.tables)
     cheap = margins.largest <= CHEAP_CELLS
-    if cheap:
+    for _ in range(TURNS if cheap else 0):
         families, cpts = _refined(reading, margins, families, cpts, repetitions)
-    rows = _rows(reading, families, cpts)
-    if cheap:
-        variances, said = [some.variance for some in noise], {node: reading.said(node) for node in rows}
-        even = evenness(rows, {node: reading.margin(node) for node in rows})
-        cpts |= agreed(margins, noisy, variances, rows, cpts, said, even, start.total, repetitions)
-    cpts |= _borrowed(reading, {node: replace(row, probabilities=cpts[node]) for node, row in rows.items()})
+        cpts |= _agreed(reading, margins, noisy, _rows(reading, families, cpts), cpts, repetitions)
+    cpts |= _borrowed(reading, _rows(reading, families, cpts))
     return widened(whole, structure, {node: cpts[node][:repetitions] for node in structure.nodes})
 
 
@@ -202,6 +199,20 @@ def _refined(
         families = {node: reading.family(counts, node) for node in families}
         cpts = cpts | {node: reading.smoothed(node, family, expected) for node, family in families.items()}
     return families, cpts
+
+
+def _agreed(
+    reading: _Reading,
+    margins: ModelMargins,
+    noisy: Sequence[Array],
+    rows: Mapping[str, Rows],
+    cpts: Mapping[str, Array],
+    measured: int,
+) -> dict[str, Array]:
+    """CPTs moved together towards all tables."""
+    variances, said = [noise.variance for noise in reading.noise], {node: reading.said(node) for node in rows}
+    even = evenness(rows, {node: reading.margin(node) for node in rows})
+    return agreed(margins, noisy, variances, rows, cpts, said, even, reading.start.total, measured)
 
 
 def _rows(reading: _Reading, families: Mapping[str, Array], cpts: Mapping[str, Array]) -> dict[str, Rows]:

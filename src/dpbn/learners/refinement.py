@@ -34,7 +34,7 @@ from dpbn.network import Structure
 
 Array = NDArray[np.float64]
 
-STEPS = 6
+STEPS = 2  # at a time: `agreement` follows, and then both again
 CONTRADICTS = 3.0  # deviations of the mean square by which a table must miss what the network expects
 LEAST = 0.05  # a step lowers no cell's guess below this part of what the network expects
 CHEAP_CELLS = 4_000_000  # of the largest factor: beyond it the network is left as it is
