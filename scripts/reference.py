@@ -22,6 +22,7 @@ NOTE = "<!-- Written by scripts/reference.py from the code: edit the docstrings,
 # Not at the top level, but called by users: module -> names.
 MORE = {
     "dpbn.inference": ["Answer", "Comparison", "Plan"],
+    "dpbn.evaluate.metrics": ["error_bounds", "ErrorBounds"],
     "dpbn.uncertainty.error_bars": ["Bars"],
     "dpbn.uncertainty.leaning": ["WeakRow"],
     "dpbn.uncertainty.forecast": ["Forecast", "PlannedTable"],

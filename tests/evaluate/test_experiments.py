@@ -1,6 +1,7 @@
 """The harness: same data for all, resumable, seeded; the same rows whatever the number of processes."""
 
 import math
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -35,6 +36,13 @@ def test_one_row_per_cell_and_every_measure_is_a_number():
     assert by["exact", 0.5, 0]["row"] == by["exact", 1.0, 0]["row"]  # same data
     assert by["uniform", 0.5, 0]["noise_seed"] != by["uniform", 1.0, 0]["noise_seed"]
     assert by["uniform", 0.5, 0]["data_seed"] == by["exact", 1.0, 0]["data_seed"] != by["exact", 1.0, 1]["data_seed"]
+
+
+def test_no_worker_outlives_a_run_that_fails():
+    """The command line would wait for it for ever."""
+    with pytest.raises(InputError, match="got 'nope'"):
+        run(Grid(networks=("nope",), methods=("uniform",), epsilons=(1.0,), runs=2), processes=2)
+    assert multiprocessing.active_children() == []
 
 
 def test_runs_are_equal_again_and_in_other_processes():

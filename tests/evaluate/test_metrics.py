@@ -56,8 +56,13 @@ def test_bounds_of_the_paper_by_hand():
     cpts = {n: np.array(true.cpt(n)) for n in true.nodes}
     cpts["smoke"] = [0.4, 0.6]
     released = BayesianNetwork(true.structure, cpts)
-    lower, upper = error_bounds(true, released)
-    assert lower == 0 and upper == pytest.approx(2 * 5 * 2**2 * 0.1)  # either: 2 in, 2 out
+    bounds = error_bounds(true, released)
+    assert (bounds.eta, bounds.kappa, bounds.exact, bounds.d) == (5, 2, True, 2)  # either: 2 in, 2 out
+    assert bounds.lower == 0 and bounds.upper == pytest.approx(2 * 5 * 2**2 * 0.1)
+    assert bounds.mu(0.2) == pytest.approx(0.05)
+    assert error_bounds(true, true).mu(0.0) == 0
+    with pytest.raises(InputError, match="one structure"):
+        error_bounds(true, load_network("cancer"))
 
 
 def test_a_lower_bound_above_zero():
@@ -66,16 +71,17 @@ def test_a_lower_bound_above_zero():
     moved = [[0.4, 0.6], [0.3, 0.7]]
     true = BayesianNetwork(structure, {"a": [0.5, 0.5], "b": row, "c": row})
     released = BayesianNetwork(structure, {"a": [0.6, 0.4], "b": moved, "c": moved})
-    lower, upper = error_bounds(true, released)
-    assert lower == pytest.approx(2**0.5 * 0.05 * 0.25)
-    assert upper == pytest.approx(2 * 3 * 2 * 0.1)
+    bounds = error_bounds(true, released)
+    assert bounds.lower == pytest.approx(2**0.5 * 0.05 * 0.25)
+    assert bounds.upper == pytest.approx(2 * 3 * 2 * 0.1)
 
 
 def test_bounds_of_a_network_without_arcs_and_of_one_whose_width_is_not_known(monkeypatch):
     apart = structure_of({"a": 2, "b": 2}, {})
     true = BayesianNetwork(apart, {"a": [0.0, 1.0], "b": [0.5, 0.5]})
     released = BayesianNetwork(apart, {"a": [0.1, 0.9], "b": [0.4, 0.6]})
-    assert error_bounds(true, released) == (0.0, pytest.approx(2 * 0.1))
+    bounds = error_bounds(true, released)
+    assert (bounds.eta, bounds.kappa, bounds.lower, bounds.upper) == (1, 0, 0.0, pytest.approx(2 * 0.1))
 
     side = 6
     parents = {
@@ -94,7 +100,8 @@ def test_bounds_of_a_network_without_arcs_and_of_one_whose_width_is_not_known(mo
     low, high = treewidth(structure.dag, effort=0)
     assert low < high
     monkeypatch.setattr(metrics, "treewidth", partial(treewidth, effort=0))
-    assert error_bounds(grid, moved)[1] == pytest.approx(2 * 5 * 2**high * 0.1)
+    bounds = error_bounds(grid, moved)
+    assert (bounds.kappa, bounds.exact, bounds.upper) == (high, False, pytest.approx(2 * 5 * 2**high * 0.1))
 
 
 @pytest.mark.parametrize(

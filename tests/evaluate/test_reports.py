@@ -81,6 +81,19 @@ def test_claims_are_judged_by_the_figures(good):
     assert {claim.holds for claim in checked if claim.holds is not None} == {not good}
 
 
+def test_a_claim_tells_a_saving_beyond_the_curve_as_a_bound():
+    savings = [
+        Saving(network, 10, "optimized", 1.0, measure, factor, 0, 0, bound)
+        for network in paper.NETWORKS
+        for measure, factor, bound in (("row", 3.5, ""), ("query", 20.0, ">"))
+    ]
+    order = BudgetOrder("printed", dict.fromkeys(paper.ASIA_ORDER, 0.1), 1.0)
+    level = {"icml2020": 0.4, "optimized": 0.01}
+    told = {claim.printed: claim for claim in claims(_summary(level), savings, [order], paper.NETWORKS)}["3 times"]
+    assert (told.default, told.holds) == ("3.50 to >20.00 times", True)
+    assert (told.scheme, told.reproduces) == ("–", False)
+
+
 def test_budget_order_on_asia_adds_up():
     order = asia_budget_order("printed", runs=2, rows=1000)
     assert sorted(order.order) == sorted(paper.ASIA_ORDER)

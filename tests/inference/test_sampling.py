@@ -7,6 +7,7 @@ from scipy import stats
 import dpbn
 from dpbn.errors import ImpossibleEvidenceError, InputError, TooLargeError
 from tests.inference.oracles import joint_table, random_evidence, random_network, with_evidence
+from tests.structures import structure_of
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -30,6 +31,30 @@ def test_rows_follow_the_conditional_joint(seed):
         assert stats.chi2.sf(statistic, common.sum()) > 1e-4
         wrong = np.roll(expected[common], 1)
         assert ((counts[common] - wrong) ** 2 / wrong).sum() > statistic
+
+
+def test_only_what_is_above_the_findings_must_fit():
+    """Nodes that say nothing of the findings are drawn from their CPTs, however wide the network."""
+    side = 14
+    parents = {
+        f"{row},{column}": [*([f"{row - 1},{column}"] if row else []), *([f"{row},{column - 1}"] if column else [])]
+        for row in range(side)
+        for column in range(side)
+    }
+    structure = structure_of(dict.fromkeys(parents, 3), parents)
+    generator = np.random.default_rng(0)
+    grid = dpbn.BayesianNetwork(
+        structure, {n: generator.dirichlet(np.ones(3), size=(3,) * len(parents[n])) for n in parents}
+    )
+    ask = dpbn.Inference(grid)
+    rows = ask.sample(20_000, {"1,1": "1", "0,0": [0.5, 1.0, 0.2]}, seed=0)
+    found = {n: rows[n].cat.codes.value_counts(normalize=True).sort_index().to_numpy() for n in ("0,1", "2,1")}
+    for node, frequencies in found.items():
+        true = ask.query(node, {"1,1": "1", "0,0": [0.5, 1.0, 0.2]}).values
+        np.testing.assert_allclose(frequencies, true, atol=0.02)
+    assert len(ask.sample(3)) == 3
+    with pytest.raises(TooLargeError, match="of this sampler"):
+        ask.sample(3, {f"{side - 1},{side - 1}": "0"})
 
 
 def test_sampling_refuses():

@@ -79,9 +79,11 @@ def claims(
 
     def worth_more(method: str) -> Finding:
         mine = [s for s in found if s.method == method and s.epsilon == 1.0 and s.network in networks]
-        factors = [s.factor for s in mine if s.measure in paper.PANELS]
-        told = f"{min(factors):.2f} to {max(factors):.2f} times" if factors else "–"
-        return told, bool(factors) and min(factors) >= paper.BUDGET_FACTOR
+        panels = sorted((s for s in mine if s.measure in paper.PANELS), key=lambda s: s.factor)
+        if not panels:
+            return "–", False
+        ends = [f"{end.bound}{end.factor:.2f}" for end in (panels[0], panels[-1])]
+        return f"{ends[0]} to {ends[1]} times", panels[0].factor >= paper.BUDGET_FACTOR
 
     def ceiling(claim: str, measure: str, most: float) -> Claim:
         return judged(claim, f"≤ {most:g}", partial(at_most, measure, most))

@@ -139,7 +139,7 @@ def _perform(tasks: Sequence[Task], processes: int) -> Iterator[list[Row]]:
                 for future in finished:
                     yield future.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -88,7 +89,7 @@ class Reference:
 
     def _inference(self, learned: BayesianNetwork) -> dict[str, float]:
         ask = Inference(learned)
-        low, high = error_bounds(self.network, learned)
+        bounds = error_bounds(self.network, learned)
         absolute, forward, printed, normalised = [], [], [], []
         for query, true in self.answers:
             found = _answer(ask, query)
@@ -96,7 +97,7 @@ class Reference:
             absolute.append(error)
             forward.append(divergence(true, found))
             printed.append(divergence(found, true))
-            normalised.append((error - low) / (high - low) if high > low else 0.0)
+            normalised.append(bounds.mu(error))
         conditional = np.array([bool(query.evidence) for query, _ in self.answers], dtype=np.bool_)
         errors = np.array(absolute)
         return {
@@ -190,20 +191,39 @@ def joint_kl(truth: BayesianNetwork, learned: BayesianNetwork, parents: Mapping[
     return float(sum((rows * parents[node]).sum() for node, rows in _row_divergences(truth, learned).items()))
 
 
-def error_bounds(true: BayesianNetwork, released: BayesianNetwork) -> tuple[float, float]:
-    """LB and UB, the paper's bounds on the L1 error of one sum-product term.
+@dataclass(frozen=True)
+class ErrorBounds:
+    """LB and UB, the paper's bounds on the L1 error of one sum-product term, and what the graph puts into them.
 
     eta = largest in-degree plus out-degree of a node, plus one; kappa = treewidth of the moral graph, or an upper bound
-    of it where that takes long to find; d = largest domain; delta = |phi - phi~| per cell and phi = the true
-    probability per cell, over all CPTs:
+    of it (`exact` is false) where that takes long to find; d = largest domain; delta = |phi - phi~| per cell and phi =
+    the true probability per cell, over all CPTs:
         LB = sqrt(eta - 1) delta_min phi_min^(eta - 2)        UB = 2 eta d^kappa delta_max
     """
+
+    eta: int
+    kappa: int
+    exact: bool
+    d: int
+    lower: float
+    upper: float
+
+    def mu(self, error: float) -> float:
+        """(L1 - LB) / (UB - LB) of a query whose L1 error is `error`; 0 without any error in the CPTs."""
+        return (error - self.lower) / (self.upper - self.lower) if self.upper > self.lower else 0.0
+
+
+def error_bounds(true: BayesianNetwork, released: BayesianNetwork) -> ErrorBounds:
+    """The paper's bounds for queries asked of `released` instead of `true`."""
+    _same_structure(true, released)
     dag = true.structure.dag
     eta = max(len(dag.parents[node]) + len(dag.children(node)) for node in dag.nodes) + 1
-    kappa = treewidth(dag)[1]
+    low, kappa = treewidth(dag)
     errors = np.concatenate([np.abs(true.cpt(node) - released.cpt(node)).ravel() for node in true.nodes])
     phi_min = min(float(true.cpt(node).min()) for node in true.nodes)
     largest = max(len(true.states(node)) for node in true.nodes)
     # without a neighbour (eta = 1) no product is formed and the printed power is meaningless: no lower bound then
     lower = math.sqrt(eta - 1) * float(errors.min()) * phi_min ** (eta - 2) if eta >= 2 else 0.0
-    return lower, 2.0 * eta * float(largest) ** kappa * float(errors.max())
+    return ErrorBounds(
+        eta, kappa, low == kappa, largest, lower, 2.0 * eta * float(largest) ** kappa * float(errors.max())
+    )

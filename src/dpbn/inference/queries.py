@@ -14,6 +14,7 @@ from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError, rece
 from dpbn.inference.answer import Answer, Comparison
 from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree, plan_tree
 from dpbn.inference.columns import MISSING, column_codes, columns_of
+from dpbn.inference.derivatives import Differentiator
 from dpbn.inference.elimination import EliminationEngine, impossible
 from dpbn.inference.evidence import Evidence, Findings
 from dpbn.inference.explanation import Explanation
@@ -65,6 +66,7 @@ class Inference:
         self._cheaper: dict[object, bool] = {}
         self._predictor = Predictor(self._model, self.limit)
         self._sampler = Sampler(self._model, self.limit)
+        self._differentiator = Differentiator(self._model, self.limit)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what another process gets, compiles again."""
@@ -280,6 +282,15 @@ class Inference:
         if strange and not columns:
             raise QueryError(f"a table must have a column named like a node of the network, got {strange[:8]}")
         return goal, columns, rows
+
+    def derivatives(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> dict[str, Array]:
+        """∂P(targets | evidence)/∂Θ of every node's CPT: axes of the targets in the order asked, then those of the CPT.
+
+        A cell moves alone, its row is not made to sum to one again: what has a meaning are differences within a row.
+        """
+        findings = self._words.findings(evidence)
+        variables = self._words.targets(listed(targets), findings.hard)
+        return dict(zip(self.nodes, self._differentiator.by_cells(variables, findings), strict=True))
 
     def sample(self, rows: int, evidence: Evidence | None = None, seed: int | None = None) -> pandas.DataFrame:
         """Rows drawn from P(all nodes | evidence), exactly, as a pandas DataFrame of categoricals."""

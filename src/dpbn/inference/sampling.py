@@ -1,4 +1,7 @@
-"""Rows from P(all nodes | evidence): exact, by elimination forward and sampling backward."""
+"""Rows from P(all nodes | evidence): exact, by elimination forward and sampling backward.
+
+Only ancestors of what was found are eliminated. The others are drawn after them, from their CPTs, parents first.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.graph import ancestors
 from dpbn.inference.buckets import Buckets
 from dpbn.inference.contraction import Scope
 from dpbn.inference.elimination import impossible
@@ -23,38 +27,45 @@ class Sampler:
     def __init__(self, model: Model, limit: int):
         self.model = model
         self.limit = limit
+        self._order = [model.vocabulary.positions[name] for name in model.structure.dag.order]
         self._plan = lru_cache(64)(self._make_plan)
 
-    def _make_plan(self, hard: frozenset[int], soft: frozenset[int]) -> Buckets:
+    def _make_plan(self, hard: frozenset[int], soft: frozenset[int]) -> tuple[list[int], list[int], Buckets]:
         sizes = self.model.sizes
-        scopes: list[Scope] = [remaining(scope, hard) for scope in self.model.scopes]
+        above = ancestors(self.model.parents, {*hard, *soft})
+        relevant, barren = sorted(above), [v for v in self._order if v not in above]
+        scopes: list[Scope] = [remaining(self.model.scopes[node], hard) for node in relevant]
         scopes += [(v,) for v in sorted(soft)]
-        observed = sum(1 << v for v in hard)
-        elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=observed, limit=self.limit)
+        kept = sum(1 << v for v in (*hard, *barren))
+        elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=kept, limit=self.limit)
         check_size(elimination.largest, self.limit, "the largest factor of this sampler")
-        return Buckets(scopes, elimination.order, sizes)
+        return relevant, barren, Buckets(scopes, elimination.order, sizes)
 
     def codes(self, rows: int, findings: Findings, seed: int | None) -> list[NDArray[np.int64]]:
         """One array of codes per node, in node order."""
-        check_draw(rows, len(self.model.sizes), seed)
-        buckets = self._plan(*findings.pattern)
-        tables = [self.model.sliced(node, findings) for node in range(len(self.model.scopes))]
+        model = self.model
+        check_draw(rows, len(model.sizes), seed)
+        relevant, barren, buckets = self._plan(*findings.pattern)
+        tables = [model.sliced(node, findings) for node in relevant]
         tables += [findings.soft[v] for v in sorted(findings.soft)]
         products, log = buckets.sweep(tables, lambda product: np.add.reduce(product, axis=-1))
         if log == -np.inf:
-            raise impossible(self.model, findings)
+            raise impossible(model, findings)
+        order = zip(reversed(buckets.buckets), reversed(products), strict=True)
+        draws = [(bucket.variable, bucket.rest, product) for bucket, product in order]
+        draws += [(v, model.parents[v], model.cpts[v]) for v in barren]
         generator = np.random.default_rng(seed)
         drawn = {v: np.full(rows, code, dtype=np.int64) for v, code in findings.hard.items()}
-        for bucket, product in zip(reversed(buckets.buckets), reversed(products), strict=True):
+        for variable, rest, product in draws:
             states = product.shape[-1]
             cumulative = np.cumsum(product.reshape(-1, states), axis=1)
             row = np.zeros(rows, dtype=np.int64)
-            for v, size in zip(bucket.rest, product.shape[:-1], strict=True):
+            for v, size in zip(rest, product.shape[:-1], strict=True):
                 row *= size
                 row += drawn[v]
             threshold = generator.random(rows) * cumulative[row, -1]
             code = np.zeros(rows, dtype=np.int64)
             for column in range(states - 1):
                 code += threshold >= cumulative[row, column]
-            drawn[bucket.variable] = code
-        return [drawn[v] for v in range(len(self.model.sizes))]
+            drawn[variable] = code
+        return [drawn[v] for v in range(len(model.sizes))]

@@ -8,7 +8,7 @@ from dpbn.network import BayesianNetwork, Structure, check_cells
 
 # CPT rows are drawn from a symmetric Dirichlet with this total concentration. One number for all networks, but chosen
 # by looking at forecasts of published ones (docs/uncertainty.md says which values were tried and why it moved).
-CONCENTRATION = 0.9
+CONCENTRATION = 0.85
 
 # The least and the most even of the 24 networks of the bnlearn repository, by the mean of sum p^2 over their CPT rows
 # (munin3 and survey; benchmarks/forecast.py --evenness): what a structure alone cannot tell.
