@@ -24,7 +24,7 @@ from dpbn.privacy.noise import InsecureNoise
 
 MOST_CELLS = 2_000_000
 ROUNDS, TOTAL_SHARE = 10, 0.05
-CELL_UPDATES = 5e7  # the more replays the closer to the measurements; large domains get fewer
+REPLAYS = 100  # a round: the more the closer to the measurements
 
 
 def learn_mwem(structure: Structure, source: CountSource, epsilon: float, seed: int) -> dict[str, Array]:
@@ -42,14 +42,13 @@ def learn_mwem(structure: Structure, source: CountSource, epsilon: float, seed: 
     total = max(float(noise.laplace(records, 1.0 / (TOTAL_SHARE * epsilon))[0]), 1.0)
     per_step = (1.0 - TOTAL_SHARE) * epsilon / (2 * ROUNDS)
 
-    replays = int(np.clip(CELL_UPDATES / (cells * ROUNDS), 20, 100))
     joint = np.full(schema.shape(nodes), total / cells)
     measured: list[tuple[Names, Array]] = []
     for _ in range(ROUNDS):
         errors = [np.abs(counts[names] - project(joint, nodes, names)).ravel() for names in wanted]
         chosen = wanted[_exponential(np.concatenate(errors), [e.size for e in errors], per_step, generator)]
         measured.append((chosen, noise.laplace(counts[chosen], 1.0 / per_step).astype(np.float64)))
-        for _ in range(replays):
+        for _ in range(REPLAYS):
             for names, noisy in measured:
                 gap = noisy - project(joint, nodes, names)
                 joint = joint * spread(np.exp(np.clip(gap / (2.0 * total), -20.0, 20.0)), names, nodes)
