@@ -116,6 +116,26 @@ def test_the_step_solves_the_normal_equations(asia, monkeypatch, steps, close, p
     assert np.abs(found["either"] - cpts["either"]).max() > 1e-4  # and what lies above it
 
 
+def test_a_cell_moves_as_far_as_shrinkage_leaves_it_open(asia):
+    """More positive x-rays than expected: a doubtful row follows, a known one hardly, one that heard of it less."""
+    _, cpts, margins = asia
+    total, variance = np.array([1000.0, 1000.0]), 50.0
+    none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    noisy = [1000.0 * table for table in margins(cpts)]
+    noisy[3] = noisy[3] + np.array([10.0, -10.0])
+
+    def moved(doubt, heard=0.0):
+        rows = rows_of(cpts, 200.0, variance)
+        rows["xray"].doubt[...] = doubt
+        rows["xray"].seen[...] += np.array([heard, -heard])
+        found = agreed(margins, noisy, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), total, 1)
+        return np.abs(found["xray"] - cpts["xray"]).max()
+
+    assert moved(0.1) < 0.1 * moved(variance)
+    assert moved(variance) < moved(10 * variance)
+    assert moved(variance, heard=10.0) < moved(variance)
+
+
 def test_a_table_that_the_network_contradicts_has_no_say_and_the_custodian_has(asia):
     _, cpts, margins = asia
     total, variance = np.array([1000.0, 1000.0]), 50.0
