@@ -15,6 +15,7 @@ from dpbn.measurement import Moments
 from tests.structures import structure_of
 
 TABLES = (("asia", "tub", "either"), ("smoke", "lung"), ("either", "dysp"), ("xray",))
+HOMES = {"asia": 0, "tub": 0, "either": 0, "smoke": 1, "lung": 1, "bronc": 1, "dysp": 2, "xray": 3}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_the_step_solves_the_normal_equations(asia, monkeypatch, steps, close, p
     noisy = [total.reshape(-1, *[1] * (t.ndim - 1)) * t for t in margins(cpts)]
     noisy[3] = noisy[3] + np.array([10.0, -10.0])  # more positive x-rays than the network expects
     said = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
-    found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, evenness_of(cpts, part), total, 1)
+    found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, evenness_of(cpts, part), HOMES, total, 1)
 
     dense = jacobian(margins, cpts, structure.nodes, 1000.0)
     weights = np.concatenate([1.0 / (SAMPLED * 1000.0 * table[0].ravel() + variance) for table in margins(cpts)])
@@ -128,7 +129,7 @@ def test_a_cell_moves_as_far_as_shrinkage_leaves_it_open(asia):
         rows = rows_of(cpts, 200.0, variance)
         rows["xray"].doubt[...] = doubt
         rows["xray"].seen[...] += np.array([heard, -heard])
-        found = agreed(margins, noisy, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), total, 1)
+        found = agreed(margins, noisy, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), HOMES, total, 1)
         return np.abs(found["xray"] - cpts["xray"]).max()
 
     assert moved(0.1) < 0.1 * moved(variance)
@@ -144,21 +145,40 @@ def test_a_table_that_the_network_contradicts_has_no_say_and_the_custodian_has(a
     none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
     shifted = [*expected[:3], expected[3] + np.array([10.0, -10.0])]
     moved = (
-        agreed(margins, shifted, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), total, 1)["xray"]
+        agreed(margins, shifted, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), HOMES, total, 1)["xray"]
         - cpts["xray"]
     )
     said = {**none, "xray": np.full(2, 1e9)}
     held = (
-        agreed(margins, shifted, [variance] * 4, rows, cpts, said, evenness_of(cpts, 0.0), total, 1)["xray"]
+        agreed(margins, shifted, [variance] * 4, rows, cpts, said, evenness_of(cpts, 0.0), HOMES, total, 1)["xray"]
         - cpts["xray"]
     )
     far = [*expected[:3], expected[3] + np.array([400.0, -400.0])]
     ignored = (
-        agreed(margins, far, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), total, 1)["xray"] - cpts["xray"]
+        agreed(margins, far, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), HOMES, total, 1)["xray"]
+        - cpts["xray"]
     )
     assert np.abs(moved).max() > 1e-3
     assert np.abs(held).max() < 1e-6
     assert np.abs(ignored).max() < 1e-12
+
+
+def test_of_a_table_without_a_say_nothing_is_taken_back(asia):
+    """The network contradicts the table that x-rays are read from: they stay, and do not flee what it told."""
+    _, cpts, margins = asia
+    total, variance = np.array([1000.0, 1000.0]), 50.0
+    rows = rows_of(cpts, 200.0, variance)
+    rows["xray"].seen[...] += np.array([80.0, -80.0])
+    none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    noisy = [1000.0 * table for table in margins(cpts)]
+
+    def moved(by):
+        tables = [*noisy[:3], noisy[3] + np.array([by, -by])]
+        found = agreed(margins, tables, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), HOMES, total, 1)
+        return np.abs(found["xray"] - cpts["xray"]).max()
+
+    assert moved(0.0) > 1e-2
+    assert moved(400.0) < 1e-12
 
 
 def test_what_is_measured_decides_which_tables_have_a_say_for_the_changed_half_too(asia):
@@ -171,7 +191,16 @@ def test_what_is_measured_decides_which_tables_have_a_say_for_the_changed_half_t
     def moved(by):
         noisy = [*expected[:3], expected[3] + np.stack(by)]
         found = agreed(
-            margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, none, evenness_of(cpts, 0.0), total, 1
+            margins,
+            noisy,
+            [variance] * 4,
+            rows_of(cpts, 200.0, variance),
+            cpts,
+            none,
+            evenness_of(cpts, 0.0),
+            HOMES,
+            total,
+            1,
         )
         return np.abs(found["xray"] - cpts["xray"]).max(axis=(1, 2))
 
@@ -196,7 +225,7 @@ def test_without_noise_nothing_moves(asia, part):
     noisy[3] = noisy[3] + np.array([10.0, -10.0])  # as a sample may well have it
     said = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
     even = evenness_of(cpts, part)
-    found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, said, even, total, 1)
+    found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, said, even, HOMES, total, 1)
     assert max(np.abs(found[node] - cpts[node]).max() for node in cpts) < 1e-6
 
 
@@ -209,7 +238,7 @@ def test_even_rows_go_where_the_tables_tell_and_else_to_their_centre(asia):
 
     def moved(part, visible):
         even = evenness_of(cpts, part, visible=visible)
-        return agreed(margins, noisy, [variance] * 4, rows, cpts, none, even, total, 1)["dysp"]
+        return agreed(margins, noisy, [variance] * 4, rows, cpts, none, even, HOMES, total, 1)["dysp"]
 
     assert moved(1.0, 0.0) == pytest.approx(0.5, abs=0.01)
     margin = cpts["dysp"].mean(axis=(1, 2))
@@ -226,7 +255,9 @@ def test_what_the_custodian_says_of_even_rows_stands_before_their_prior(asia):
 
     def kept(pseudo):
         said = {node: np.full(cpts[node].shape[1:-1], pseudo) for node in cpts}
-        found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, evenness_of(cpts, 1.0), total, 1)["dysp"]
+        found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, evenness_of(cpts, 1.0), HOMES, total, 1)[
+            "dysp"
+        ]
         return np.abs(found - 0.5).sum() / np.abs(cpts["dysp"] - 0.5).sum()
 
     assert kept(40.0) > 0.98

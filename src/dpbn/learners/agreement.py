@@ -24,8 +24,8 @@ K is a probability times the records that this probability is worth. What a row 
   counts vary by noise rather than as a sample: all tables have one sample, which the family's counts tell best. And
   where the custodian gives a row pseudo-counts, only by the part of the prior in both: who gives them knows the row.
 
-A table that the network contradicts by more than noise explains has no say. Noise common to tables drawn together is
-taken as independent.
+A table that the network contradicts by more than noise explains has no say, and nothing of its pull is taken back.
+Noise common to tables drawn together is taken as independent.
 """
 
 from __future__ import annotations
@@ -64,16 +64,18 @@ def agreed(
     cpts: Cpts,
     said: Cpts,
     even: Mapping[str, Evenness],
+    homes: Mapping[str, int],
     total: Array,
     measured: int,
 ) -> dict[str, Array]:
-    """The CPTs of `rows` after all steps. `said` are the custodian's pseudo-counts of every row.
+    """The CPTs of `rows` after all steps. `said` are the custodian's pseudo-counts of every row, `homes` the tables
+    that they were read from.
 
     All arrays else have a leading axis: so many repetitions as measured, and the same changed (`stein`).
     """
     known = {node: _Known.of(row, cpts[node], said[node], even[node]) for node, row in rows.items()}
     for _ in range(ROUNDS):
-        cpts = {**cpts, **_step(margins, noisy, variances, known, cpts, total, measured)}
+        cpts = {**cpts, **_step(margins, noisy, variances, known, cpts, homes, total, measured)}
     return {node: cpts[node] for node in rows}
 
 
@@ -83,14 +85,15 @@ def _step(
     variances: Sequence[float],
     known: Mapping[str, _Known],
     cpts: Cpts,
+    homes: Mapping[str, int],
     total: Array,
     measured: int,
 ) -> dict[str, Array]:
     expected = [per_repetition(total, table.ndim) * table for table in margins(cpts)]
-    weights = []
+    weights, alone = [], []
     for mu, y, v in zip(expected, noisy, variances, strict=True):
-        alone = np.resize(contradicts(mu, y, v)[:measured], len(mu))
-        weights.append(np.where(per_repetition(alone, mu.ndim), 0.0, 1.0 / (SAMPLED * mu + v)))
+        alone.append(np.resize(contradicts(mu, y, v)[:measured], len(mu)))
+        weights.append(np.where(per_repetition(alone[-1], mu.ndim), 0.0, 1.0 / (SAMPLED * mu + v)))
     damping = {node: its.records * np.maximum(cpts[node], SMALLEST) for node, its in known.items()}
     tangent = _Tangent(margins, cpts, tuple(known), total)
 
@@ -99,7 +102,7 @@ def _step(
         return {node: seen[node] + damping[node] * dx for node, dx in change.items()}
 
     wanted = tangent.back([w * (y - mu) for w, y, mu in zip(weights, noisy, expected, strict=True)])
-    wanted = {node: wanted[node] + its.pull(cpts[node]) for node, its in known.items()}
+    wanted = {node: wanted[node] + its.pull(cpts[node], ~alone[homes[node]]) for node, its in known.items()}
     rough = {
         node: damping[node] + its.told * np.square(np.maximum(cpts[node], SMALLEST)) for node, its in known.items()
     }
@@ -142,13 +145,14 @@ class _Known:
     def records(self) -> Array:
         return self.held + self.even
 
-    def pull(self, cpt: Array) -> Array:
-        """K (p' - p), less what is heard."""
+    def pull(self, cpt: Array, has_say: NDArray[np.bool_]) -> Array:
+        """K (p' - p), less what is heard where the table it was heard of pulls at all."""
         states = cpt.shape[-1]
         margin = (self.counts * cpt).reshape(len(cpt), -1, states).sum(axis=1)
         centre = (margin / margin.sum(axis=-1, keepdims=True)).reshape(len(cpt), *[1] * (cpt.ndim - 2), states)
         centre = self.visible * centre + (1.0 - self.visible) / states
-        return np.asarray(self.held * (self.start - cpt) + self.even * (centre - cpt) - self.heard)
+        heard = per_repetition(has_say, cpt.ndim) * self.heard
+        return np.asarray(self.held * (self.start - cpt) + self.even * (centre - cpt) - heard)
 
 
 @dataclass(frozen=True)

@@ -212,7 +212,7 @@ def _agreed(
     """CPTs moved together towards all tables."""
     variances, said = [noise.variance for noise in reading.noise], {node: reading.said(node) for node in rows}
     even = evenness(rows, {node: reading.margin(node) for node in rows})
-    return agreed(margins, noisy, variances, rows, cpts, said, even, reading.start.total, measured)
+    return agreed(margins, noisy, variances, rows, cpts, said, even, reading.homes, reading.start.total, measured)
 
 
 def _rows(reading: _Reading, families: Mapping[str, Array], cpts: Mapping[str, Array]) -> dict[str, Rows]:
