@@ -83,7 +83,7 @@ def test_the_step_solves_the_normal_equations(asia, monkeypatch, steps, close, p
         row.seen[...] += np.linspace(-6, 6, cpts[node].shape[-1])  # shrinkage has heard of more than it kept
     noisy = [total.reshape(-1, *[1] * (t.ndim - 1)) * t for t in margins(cpts)]
     noisy[3] = noisy[3] + np.array([10.0, -10.0])  # more positive x-rays than the network expects
-    said = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    said = {node: np.zeros(cpts[node].shape[1:]) for node in cpts}
     found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, evenness_of(cpts, part), HOMES, total, 1)
 
     dense = jacobian(margins, cpts, structure.nodes, 1000.0)
@@ -121,7 +121,7 @@ def test_a_cell_moves_as_far_as_shrinkage_leaves_it_open(asia):
     """More positive x-rays than expected: a doubtful row follows, a known one hardly, one that heard of it less."""
     _, cpts, margins = asia
     total, variance = np.array([1000.0, 1000.0]), 50.0
-    none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    none = {node: np.zeros(cpts[node].shape[1:]) for node in cpts}
     noisy = [1000.0 * table for table in margins(cpts)]
     noisy[3] = noisy[3] + np.array([10.0, -10.0])
 
@@ -142,13 +142,13 @@ def test_a_table_that_the_network_contradicts_has_no_say_and_the_custodian_has(a
     total, variance = np.array([1000.0, 1000.0]), 50.0
     rows = rows_of(cpts, 200.0, variance)
     expected = [1000.0 * table for table in margins(cpts)]
-    none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    none = {node: np.zeros(cpts[node].shape[1:]) for node in cpts}
     shifted = [*expected[:3], expected[3] + np.array([10.0, -10.0])]
     moved = (
         agreed(margins, shifted, [variance] * 4, rows, cpts, none, evenness_of(cpts, 0.0), HOMES, total, 1)["xray"]
         - cpts["xray"]
     )
-    said = {**none, "xray": np.full(2, 1e9)}
+    said = {**none, "xray": 1e9 * cpts["xray"][0]}
     held = (
         agreed(margins, shifted, [variance] * 4, rows, cpts, said, evenness_of(cpts, 0.0), HOMES, total, 1)["xray"]
         - cpts["xray"]
@@ -169,7 +169,7 @@ def test_of_a_table_without_a_say_nothing_is_taken_back(asia):
     total, variance = np.array([1000.0, 1000.0]), 50.0
     rows = rows_of(cpts, 200.0, variance)
     rows["xray"].seen[...] += np.array([80.0, -80.0])
-    none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    none = {node: np.zeros(cpts[node].shape[1:]) for node in cpts}
     noisy = [1000.0 * table for table in margins(cpts)]
 
     def moved(by):
@@ -184,7 +184,7 @@ def test_of_a_table_without_a_say_nothing_is_taken_back(asia):
 def test_what_is_measured_decides_which_tables_have_a_say_for_the_changed_half_too(asia):
     _, cpts, margins = asia
     total, variance = np.array([1000.0, 1000.0]), 50.0
-    none = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    none = {node: np.zeros(cpts[node].shape[1:]) for node in cpts}
     expected = [1000.0 * table for table in margins(cpts)]
     near, far = np.array([10.0, -10.0]), np.array([400.0, -400.0])
 
@@ -223,7 +223,7 @@ def test_without_noise_nothing_moves(asia, part):
     total, variance = np.array([1000.0, 1000.0]), 1e-4
     noisy = [1000.0 * table for table in margins(cpts)]
     noisy[3] = noisy[3] + np.array([10.0, -10.0])  # as a sample may well have it
-    said = {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    said = {node: np.zeros(cpts[node].shape[1:]) for node in cpts}
     even = evenness_of(cpts, part)
     found = agreed(margins, noisy, [variance] * 4, rows_of(cpts, 200.0, variance), cpts, said, even, HOMES, total, 1)
     assert max(np.abs(found[node] - cpts[node]).max() for node in cpts) < 1e-6
@@ -233,7 +233,7 @@ def test_even_rows_go_where_the_tables_tell_and_else_to_their_centre(asia):
     """With noise above all counts, an even node's rows end at the uniform row, or at the node's margin if it shows."""
     _, cpts, margins = asia
     total, variance = np.array([1000.0, 1000.0]), 1e9
-    rows, none = rows_of(cpts, 200.0, variance), {node: np.zeros(cpts[node].shape[1:-1]) for node in cpts}
+    rows, none = rows_of(cpts, 200.0, variance), {node: np.zeros(cpts[node].shape[1:]) for node in cpts}
     noisy = [1000.0 * table for table in margins(cpts)]
 
     def moved(part, visible):
@@ -254,7 +254,7 @@ def test_what_the_custodian_says_of_even_rows_stands_before_their_prior(asia):
     noisy, rows = [1000.0 * table for table in margins(cpts)], rows_of(cpts, 200.0, variance)
 
     def kept(pseudo):
-        said = {node: np.full(cpts[node].shape[1:-1], pseudo) for node in cpts}
+        said = {node: pseudo * cpts[node][0] for node in cpts}
         found = agreed(margins, noisy, [variance] * 4, rows, cpts, said, evenness_of(cpts, 1.0), HOMES, total, 1)[
             "dysp"
         ]

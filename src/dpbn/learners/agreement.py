@@ -24,6 +24,8 @@ K is a probability times the records that this probability is worth. What a row 
   counts vary by noise rather than as a sample: all tables have one sample, which the family's counts tell best. And
   where the custodian gives a row pseudo-counts, only by the part of the prior in both: who gives them knows the row.
 
+Pseudo-counts hold every row, and SAID of their pull is towards what they say.
+
 A table that the network contradicts by more than noise explains has no say, and nothing of its pull is taken back.
 Noise common to tables drawn together is taken as independent.
 """
@@ -47,6 +49,7 @@ SAMPLED = 0.1  # of the variance that counts have as a sample: most of it is com
 KNOWN = 10.0  # records that every probability of a sharp row is worth beside what shrinkage knows of it
 SETTLED = 0.3  # of what a sharp row's own counts tell, if they vary as a sample alone
 HEARD = 0.5  # of the pull of a sharp row's own counts, which shrinkage has heard
+SAID = 0.25  # of the pull of the custodian's pseudo-counts: the refinement adds them in steps of its own
 ROUNDS = 2  # of Gauss and Newton
 STEPS = 4  # of conjugate gradients in each
 NUDGE = 1e-3  # how far to and fro: at most so much in all factors together
@@ -68,8 +71,8 @@ def agreed(
     total: Array,
     measured: int,
 ) -> dict[str, Array]:
-    """The CPTs of `rows` after all steps. `said` are the custodian's pseudo-counts of every row, `homes` the tables
-    that they were read from.
+    """The CPTs of `rows` after all steps. `said` are the custodian's pseudo-counts of every cell, `homes` the tables
+    that the CPTs were read from.
 
     All arrays else have a leading axis: so many repetitions as measured, and the same changed (`stein`).
     """
@@ -126,33 +129,35 @@ class _Known:
     counts: Array  # records of every row
     told: Array  # n^2 / v, which the node's own table tells of the probabilities of a row
     heard: Array  # the part of its pull that is known already
+    said: Array  # pseudo-counts by the custodian
 
     @classmethod
     def of(cls, row: Rows, start: Array, said: Array, even: Evenness) -> _Known:
         counts, states = row.records[..., None], start.shape[-1]
         part, prior, visible = (per_repetition(of, start.ndim) for of in (even.part, even.records, even.visible))
-        said = said[..., None]
+        stated = said.sum(axis=-1, keepdims=True)
         noisy = row.variance / (row.variance + counts / states)
-        part = part * noisy * prior / (prior + said)
+        part = part * noisy * prior / (prior + stated)
         told, expected = np.square(counts) / row.variance, counts * start
         sharp = np.square(counts) * np.maximum(start, SMALLEST) / np.maximum(row.doubt, LEAST_DOUBT)
         sharp = sharp + SETTLED * (1.0 - noisy) * told / states + KNOWN
         pull = expected * (row.seen - expected) / (SAMPLED * expected + row.variance)
         heard = (1.0 - part) * HEARD * (pull - start * pull.sum(axis=-1, keepdims=True))
-        return cls(start, (1.0 - part) * sharp + said, part * prior, visible, counts, told, heard)
+        return cls(start, (1.0 - part) * sharp + stated, part * prior, visible, counts, told, heard, said)
 
     @property
     def records(self) -> Array:
         return self.held + self.even
 
     def pull(self, cpt: Array, has_say: NDArray[np.bool_]) -> Array:
-        """K (p' - p), less what is heard where the table it was heard of pulls at all."""
+        """K (p' - p), less what is heard and with what is said where the table of the row pulls at all."""
         states = cpt.shape[-1]
         margin = (self.counts * cpt).reshape(len(cpt), -1, states).sum(axis=1)
         centre = (margin / margin.sum(axis=-1, keepdims=True)).reshape(len(cpt), *[1] * (cpt.ndim - 2), states)
         centre = self.visible * centre + (1.0 - self.visible) / states
-        heard = per_repetition(has_say, cpt.ndim) * self.heard
-        return np.asarray(self.held * (self.start - cpt) + self.even * (centre - cpt) - heard)
+        said = SAID * (self.said - self.said.sum(axis=-1, keepdims=True) * cpt)
+        own = per_repetition(has_say, cpt.ndim) * (said - self.heard)
+        return np.asarray(self.held * (self.start - cpt) + self.even * (centre - cpt) + own)
 
 
 @dataclass(frozen=True)

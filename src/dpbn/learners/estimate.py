@@ -210,7 +210,8 @@ def _agreed(
     measured: int,
 ) -> dict[str, Array]:
     """CPTs moved together towards all tables."""
-    variances, said = [noise.variance for noise in reading.noise], {node: reading.said(node) for node in rows}
+    variances = [noise.variance for noise in reading.noise]
+    said = {node: np.broadcast_to(reading.prior.get(node, 0.0), cpts[node].shape[1:]) for node in rows}
     even = evenness(rows, {node: reading.margin(node) for node in rows})
     return agreed(margins, noisy, variances, rows, cpts, said, even, reading.homes, reading.start.total, measured)
 
