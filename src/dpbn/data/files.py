@@ -214,8 +214,8 @@ class CsvReader:
             except UnicodeDecodeError as error:
                 raise _refused(self._files[0], error, "must have a header line in UTF-8") from None
         self._by_name = headers_by_name(self._headers)
-        if _has_other_marks(self._headers):
-            raise _one_column(self._files[0])
+        if len(self._headers) == 1 and (mark := _other_mark(self._headers)):
+            raise _separated(self._files[0], mark)
         plain, present = map(unguarded, self._headers), set(self._headers)  # a guarded header can be found by two names
         self.columns = [*self._headers, *(name for name in plain if name not in present)]
 
@@ -280,12 +280,14 @@ def _header(file: str) -> list[str]:
     return found
 
 
-def _has_other_marks(header: Sequence[str]) -> bool:
-    return len(header) == 1 and any(mark in header[0] for mark in ";\t|")
+def _other_mark(header: Sequence[str]) -> str | None:
+    """What the header holds more of than commas."""
+    line = ",".join(header)
+    return next((mark for mark in ";\t|" if line.count(mark) > line.count(",")), None)
 
 
-def _one_column(file: str) -> DataError:
-    return DataError(f"columns of {_shown(file)} must be separated by commas, got one column in all")
+def _separated(file: str, mark: str) -> DataError:
+    return DataError(f"columns of {_shown(file)} must be separated by commas, got {mark!r} between them")
 
 
 class _Ended:
@@ -339,8 +341,8 @@ def _refused(file: str, error: Exception, requirement: str) -> DataError:
     if "Empty CSV file" in str(error):
         return DataError(f"{_shown(file)} must have a header line and rows, got an empty file")
     if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
-        if _has_other_marks(_header(file)):  # and decimal commas below it
-            return _one_column(file)
+        if mark := _other_mark(_header(file)):  # and decimal commas below it
+            return _separated(file, mark)
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
     if "straddling" in str(error):  # two blocks, or is the rest of a large file
         return DataError(f"{_shown(file)} must close every quote and have shorter lines, got one without an end")
