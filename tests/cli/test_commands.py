@@ -1,6 +1,7 @@
 """Every command does its job, in text and in JSON, and leaves the files it promises."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -327,6 +328,24 @@ def test_an_audit_that_fails_says_so_by_its_exit_code(run, monkeypatch, caught, 
     outcome = run("audit", "--runs", 1000)
     assert outcome.code == code, outcome.out
     assert run("audit", "--runs", 1000, "--json").code == code
+
+
+def test_without_scipy_an_audit_is_refused_before_it_draws(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    outcome = run("audit", "--runs", 1000)
+    outcome.refused("dpbn[audit]")
+    assert outcome.out == ""
+
+
+def test_a_name_with_a_comma_is_told_from_two_names(run):
+    Path("s.json").write_text(
+        '{"format": "dpbn-network", "version": 1, "variables": ['
+        '{"name": "how, when", "states": ["on foot", "car, taxi"], "parents": []},'
+        '{"name": "x", "states": ["y", "n"], "parents": ["how, when"]}]}'
+    )
+    table = run("inspect", "s.json").out
+    assert 'on foot, "car, taxi"' in table and '"how, when"' in table
 
 
 def test_plan_knows_the_states_and_the_bound_of_a_schema_file(run, tmp_path):
