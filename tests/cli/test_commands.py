@@ -53,6 +53,19 @@ def test_learn_shows_the_ledger_and_stops_at_its_cap(run, patients):
     assert json.loads(run("ledger", "verify", "b.db", "--json").out)["intact"] is True
 
 
+def test_learn_tells_what_is_left_of_delta(run, patients, monkeypatch):
+    import io
+
+    assert run("ledger", "open", "b.db", "ward", "--epsilon", "0.3", "--delta", "3e-6").code == 0
+    line = ["learn", patients, "asia", "-e", 0.1, "--delta", "1e-6", "--ledger", "b.db", "--dataset", "ward"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    asked = run(*line, "-o", "one.json").err
+    assert "ward: epsilon 0.3, delta 3e-06 now, epsilon 0.2, delta 2e-06 after" in asked
+    assert "left in the ledger for ward: epsilon 0.2, delta 2e-06" in run(*line, "-y", "-o", "one.json").out
+    run(*line, "-y", "-o", "two.json")
+    assert "ward: epsilon 0, delta 0\n" in run(*line, "-y", "-o", "three.json").out
+
+
 def test_insecure_seed_is_stamped_everywhere(run, patients):
     line = ["learn", patients, "asia", "-e", 1, "--method", "uniform", "--insecure-seed", 5]
     first, second = run(*line, "-o", "a.json"), run(*line, "-o", "b.json")
