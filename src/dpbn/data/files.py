@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import glob
 import hashlib
 import os
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 from dpbn.data.encode import Written, is_text
 from dpbn.data.rows import Block
 from dpbn.errors import DataError, InputError
-from dpbn.files import MOST_COLUMNS, csv_header
+from dpbn.files import MOST_COLUMNS, csv_header, is_utf16, other_mark
 from dpbn.matching import headers_by_name, unguarded
 
 BATCH_ROWS = 1 << 17
@@ -214,7 +213,7 @@ class CsvReader:
             except UnicodeDecodeError as error:
                 raise _refused(self._files[0], error, "must have a header line in UTF-8") from None
         self._by_name = headers_by_name(self._headers)
-        if len(self._headers) == 1 and (mark := _other_mark(self._headers)):
+        if len(self._headers) == 1 and (mark := other_mark(self._headers)):
             raise _separated(self._files[0], mark)
         plain, present = map(unguarded, self._headers), set(self._headers)  # a guarded header can be found by two names
         self.columns = [*self._headers, *(name for name in plain if name not in present)]
@@ -280,12 +279,6 @@ def _header(file: str) -> list[str]:
     return found
 
 
-def _other_mark(header: Sequence[str]) -> str | None:
-    """What the header holds more of than commas."""
-    line = ",".join(header)
-    return next((mark for mark in ";\t|" if line.count(mark) > line.count(",")), None)
-
-
 def _separated(file: str, mark: str) -> DataError:
     return DataError(f"columns of {_shown(file)} must be separated by commas, got {mark!r} between them")
 
@@ -333,15 +326,14 @@ def _whole(batches: Iterable[pa.RecordBatch], file: str) -> Iterator[pa.RecordBa
 
 def _refused(file: str, error: Exception, requirement: str) -> DataError:
     """What is wrong with a CSV file, without pyarrow's message: it quotes the line."""
-    with open(file, "rb") as opened:
-        if opened.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16: save it as CSV UTF-8")
+    if is_utf16(file):
+        return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16: save it as CSV UTF-8")
     if isinstance(error, OSError) and file.lower().endswith(".gz"):
         return DataError(f"{_shown(file)} must be whole gzip data, got a damaged file or another format")
     if "Empty CSV file" in str(error):
         return DataError(f"{_shown(file)} must have a header line and rows, got an empty file")
     if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
-        if mark := _other_mark(_header(file)):  # and decimal commas below it
+        if mark := other_mark(_header(file)):  # and decimal commas below it
             return _separated(file, mark)
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
     if "straddling" in str(error):  # two blocks, or is the rest of a large file
