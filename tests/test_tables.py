@@ -67,12 +67,15 @@ def test_other_extensions_are_refused(tmp_path):
     [
         ("a,b,c\n1,2,3,\n1,2,3,\n", "as the header, 3, got one with 4"),
         ("a,b\n1\n", "as the header, 2, got one with 1"),
-        ("a,a\n1,2\n", "different names"),
+        ("a,b,b,c\n1,2,3,4\n", r"different names, got \['b'\] several times"),
+        ("a;b;how, by car\n1;2;no\n", "separated by commas, got ';' between them"),
+        ("a\tb\n1,5\t2\n", "separated by commas"),
+        ("a;b\n1,5;2\n".encode("utf-16"), "got UTF-16: save it as CSV UTF-8"),
         ("", "a table must be readable: it must have a header line and rows, got an empty file"),
     ],
 )
 def test_a_csv_file_that_would_shift_or_lose_columns_is_refused(text, told, tmp_path):
-    (tmp_path / "t.csv").write_text(text)
+    (tmp_path / "t.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(DpbnError, match=told):
         read_table(tmp_path / "t.csv")
 

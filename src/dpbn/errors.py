@@ -85,6 +85,9 @@ class MissingExtraError(DpbnError, ImportError):
         super().__init__(f"this needs {package}: pip install 'dpbn[{extra}]' (in a clone: pip install '.[{extra}]')")
         self.package, self.extra = package, extra
 
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:  # from a worker process, which may meet it first
+        return type(self), (self.package, self.extra)
+
 
 @contextmanager
 def extra(package: str, name: str) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import errno
 import io
@@ -10,7 +11,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -181,3 +182,15 @@ def csv_header(opened: Any) -> list[str]:
             return next(filter(None, csv.reader(iter(lambda: text.readline(_LONGEST_LINE), ""))), [])
     except csv.Error:
         return []
+
+
+def other_mark(header: Iterable[str]) -> str | None:
+    """What a CSV header holds more of than commas, and may be separated by."""
+    line = ",".join(header)
+    return next((mark for mark in ";\t|" if line.count(mark) > line.count(",")), None)
+
+
+def is_utf16(path: str | Path) -> bool:
+    """Whether a text file begins as UTF-16 does where a spreadsheet wrote it."""
+    with open(path, "rb") as opened:
+        return opened.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING
@@ -184,6 +184,11 @@ def _looks(release: Release) -> list[str]:
 def _listed(items: Sequence[str]) -> str:
     """One, two and three."""
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+def comma_list(names: Iterable[str]) -> str:
+    """Names in a row, one that holds a comma in quotes."""
+    return ", ".join(f'"{name}"' if "," in name else name for name in names)
 
 
 def privacy_statement(release: Release) -> str:

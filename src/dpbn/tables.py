@@ -6,12 +6,13 @@ import csv
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpbn.errors import DpbnError, FormatError, InputError
-from dpbn.files import MOST_COLUMNS, csv_header, write_atomically
+from dpbn.files import MOST_COLUMNS, csv_header, is_utf16, other_mark, write_atomically
 from dpbn.matching import FORMULA_STARTS, is_number
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def read_table(path: str | Path) -> pandas.DataFrame:
     except DpbnError:
         raise
     except (ValueError, OSError) as error:
-        raise FormatError(f"a table must be readable: {_reason(error)}", source=str(path)) from None
+        raise FormatError(f"a table must be readable: {_reason(error, path)}", source=str(path)) from None
     raise InputError(f"a table must end in .csv or .parquet, got {path.name!r}")
 
 
@@ -83,7 +84,8 @@ def _read_csv(path: Path) -> pandas.DataFrame:
     with arrow.open_csv(path, parse_options=arrow.ParseOptions(newlines_in_values=True)) as opened:
         names = opened.schema.names
     if len(set(names)) < len(names):
-        raise InputError(f"columns of {path.name!r} must have different names, got {names[:10]}")
+        several = [name for name, times in Counter(names).items() if times > 1]
+        raise InputError(f"columns of {path.name!r} must have different names, got {several[:10]} several times")
     alone = len(names) == 1  # in a single column an empty line is a missing value
     table = arrow.read_csv(
         path,
@@ -95,9 +97,13 @@ def _read_csv(path: Path) -> pandas.DataFrame:
     return table.to_pandas()
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, path: Path) -> str:
+    if isinstance(error, ValueError) and is_utf16(path):
+        return "its text must be UTF-8, got UTF-16: save it as CSV UTF-8"
     if fields := re.search(r"Expected (\d+) columns, got (\d+)", str(error)):
-        hint = " (columns must be separated by commas)" if fields[1] == "1" else ""
+        with path.open("rb") as file:
+            mark = other_mark(csv_header(file))
+        hint = f" (columns must be separated by commas, got {mark!r} between them)" if mark else ""
         return f"lines must have as many fields as the header, {fields[1]}, got one with {fields[2]}{hint}"
     if "Empty CSV file" in str(error):
         return "it must have a header line and rows, got an empty file"

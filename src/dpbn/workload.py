@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dpbn.domain import likely_variable
 from dpbn.errors import FormatError, QueryError
 from dpbn.files import parse_json, read_text
+from dpbn.matching import Matching
 from dpbn.network import Structure
 
 
@@ -51,22 +53,32 @@ Workload = tuple[Query, ...]
 
 
 def checked_workload(structure: Structure, queries: Iterable[Query]) -> Workload:
-    """`queries` as a tuple, or an error naming what the structure does not know."""
+    """`queries` by states, as `Inference` reads them, or an error naming what the structure does not know."""
     try:
-        workload = tuple(queries)
+        listed = tuple(queries)
     except TypeError:
         raise QueryError(f"a workload must be a list of queries, got {type(queries).__name__}") from None
-    for query in workload:
+    workload = []
+    for query in listed:
         if not isinstance(query, Query):
             raise QueryError(f"a workload must hold queries (dpbn.workload.Query), got {type(query).__name__}")
         for name in query.names:
             if name not in structure.schema:
                 hint = likely_variable(name, structure.schema)
                 raise QueryError(f"a query must name nodes of the network, got {name!r}{hint}")
-        for name, state in query.evidence.items():
-            if state not in structure.states(name):
-                raise QueryError(f"evidence on {name!r} must be one of {structure.states(name)}, got {state!r}")
-    return workload
+        evidence = {name: _observed(structure, name, value) for name, value in query.evidence.items()}
+        workload.append(Query(query.variables, evidence))
+    return tuple(workload)
+
+
+def _observed(structure: Structure, name: str, value: Any) -> str:
+    """A state, or that of the interval which a number lies in."""
+    variable = structure.schema[name]
+    if variable.cut_points is not None and (code := Matching(variable, None).meant(value)) is not None:
+        return variable.states[code]
+    if value not in variable.states:
+        raise QueryError(f"evidence on {name!r} must be {variable.declared}, got {value!r}")
+    return str(value)
 
 
 def read_workload(path: str | Path, structure: Structure) -> Workload:

@@ -1,6 +1,7 @@
 """Every command does its job, in text and in JSON, and leaves the files it promises."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,6 +51,19 @@ def test_learn_shows_the_ledger_and_stops_at_its_cap(run, patients):
     assert run("ledger", "raise", "b.db", "ward", "--epsilon", "2").code == 0
     assert run(*line, "-o", "two.json").code == 0
     assert json.loads(run("ledger", "verify", "b.db", "--json").out)["intact"] is True
+
+
+def test_learn_tells_what_is_left_of_delta(run, patients, monkeypatch):
+    import io
+
+    assert run("ledger", "open", "b.db", "ward", "--epsilon", "0.3", "--delta", "3e-6").code == 0
+    line = ["learn", patients, "asia", "-e", 0.1, "--delta", "1e-6", "--ledger", "b.db", "--dataset", "ward"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    asked = run(*line, "-o", "one.json").err
+    assert "ward: epsilon 0.3, delta 3e-06 now, epsilon 0.2, delta 2e-06 after" in asked
+    assert "left in the ledger for ward: epsilon 0.2, delta 2e-06" in run(*line, "-y", "-o", "one.json").out
+    run(*line, "-y", "-o", "two.json")
+    assert "ward: epsilon 0, delta 0\n" in run(*line, "-y", "-o", "three.json").out
 
 
 def test_insecure_seed_is_stamped_everywhere(run, patients):
@@ -327,6 +341,24 @@ def test_an_audit_that_fails_says_so_by_its_exit_code(run, monkeypatch, caught, 
     outcome = run("audit", "--runs", 1000)
     assert outcome.code == code, outcome.out
     assert run("audit", "--runs", 1000, "--json").code == code
+
+
+def test_without_scipy_an_audit_is_refused_before_it_draws(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    outcome = run("audit", "--runs", 1000)
+    outcome.refused("dpbn[audit]")
+    assert outcome.out == ""
+
+
+def test_a_name_with_a_comma_is_told_from_two_names(run):
+    Path("s.json").write_text(
+        '{"format": "dpbn-network", "version": 1, "variables": ['
+        '{"name": "how, when", "states": ["on foot", "car, taxi"], "parents": []},'
+        '{"name": "x", "states": ["y", "n"], "parents": ["how, when"]}]}'
+    )
+    table = run("inspect", "s.json").out
+    assert 'on foot, "car, taxi"' in table and '"how, when"' in table
 
 
 def test_plan_knows_the_states_and_the_bound_of_a_schema_file(run, tmp_path):

@@ -62,8 +62,9 @@ def test_broken_lines_are_told_apart_whatever_the_threads(tmp_path, threads):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x;n\nyes;secret\n", "separated by commas, got one column"),
-        ("x;n\nyes;1,5\n", "separated by commas, got one column"),  # decimal commas
+        ("x;n\nyes;secret\n", "separated by commas, got ';' between them"),
+        ("x;n\nyes;1,5\n", "separated by commas, got ';' between them"),  # decimal commas
+        ("x;n;how, by car\nyes;1,5;no\n1,0;3,5;no\n", "separated by commas, got ';' between them"),
         ("x,n\nyes,1\nyes,2,secret\n", "got one that has not"),
         ("x,z\nyes,secret\n", r"without \['n'\]"),
         ("", "a header line and rows, got an empty file"),

@@ -2,13 +2,14 @@
 
 import math
 import multiprocessing
+import sys
 
 import numpy as np
 import pytest
 
 from dpbn import BayesianNetwork, Inference, load_network
 from dpbn.errors import InputError
-from dpbn.evaluate import experiments, metrics
+from dpbn.evaluate import experiments, methods, metrics
 from dpbn.evaluate.experiments import Grid, Task, perform, run
 from dpbn.evaluate.metrics import MEASURES, Reference, divergence
 from dpbn.evaluate.questions import Questions, derived_seed, draw_questions
@@ -89,6 +90,16 @@ def test_a_refusal_is_a_row_with_its_reason(tmp_path):
     told = summary(rows).set_index("method")
     assert told.loc["mwem", "runs"] == 0
     assert told.loc["privbayes", "runs"] == 1
+
+
+@pytest.mark.parametrize("name", ["r.parquet", "r.csv"])
+def test_what_was_refused_is_tried_again(tmp_path, monkeypatch, name):
+    grid = Grid(networks=("asia",), methods=("private-pgm",), epsilons=(1.0,), rows=(100,), runs=1, queries=2)
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "mbi", None)
+        assert "dpbn[bench]" in run(grid, tmp_path / name)[0]["refusal"]
+    monkeypatch.setattr(experiments, "method", lambda _: methods.method("uniform"))  # as if mbi were there now
+    assert run(grid, tmp_path / name)[0]["refusal"] == "" == read_rows(tmp_path / name)[0]["refusal"]
 
 
 def test_against_exact_measures_privacy_only():

@@ -116,3 +116,12 @@ def test_a_workload_must_fit_the_structure():
     for question in (Query(("x",)), Query(("a",), {"b": "7"})):
         with pytest.raises(QueryError):
             checked_workload(STRUCTURE, [question])
+
+
+def test_evidence_of_a_workload_may_be_a_number_as_it_may_be_in_a_question():
+    age = Variable("age", ["young", "old"], cut_points=[65])
+    structure = Structure(Schema([age, Variable("b", ["0", "1"])]), Dag(["age", "b"], {}))
+    asked = [Query(("b",), {"age": value}) for value in (70, "64.5", "old")]
+    assert [query.evidence["age"] for query in checked_workload(structure, asked)] == ["old", "young", "old"]
+    with pytest.raises(QueryError, match="a number or one of"):
+        checked_workload(structure, [Query(("b",), {"age": None})])

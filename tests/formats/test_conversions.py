@@ -1,7 +1,10 @@
 """Model strings, networkx, pgmpy and pyAgrum: there and back."""
 
+import pickle
 import sys
+from importlib import import_module
 
+import networkx
 import pytest
 
 import dpbn
@@ -142,6 +145,24 @@ def test_a_missing_package_names_its_extra(monkeypatch, package, convert):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=rf"dpbn\[{package}\]"):
         convert(dpbn.load_network("asia"))
+
+
+def test_a_missing_package_met_by_a_worker_process_is_told_by_its_parent():
+    told = pickle.loads(pickle.dumps(MissingExtraError("scipy", "audit")))
+    assert (told.package, told.extra, str(told)) == ("scipy", "audit", str(MissingExtraError("scipy", "audit")))
+
+
+@pytest.mark.parametrize("package", ["networkx", "pgmpy", "pyagrum"])
+def test_the_reader_of_another_librarys_graph_is_named(package):
+    model = {
+        "networkx": lambda: networkx.DiGraph([("a", "b")]),
+        "pgmpy": lambda: pgmpy_model.to_pgmpy(dpbn.load_network("asia")),
+        "pyagrum": lambda: pyagrum_model.to_pyagrum(dpbn.load_network("asia")),
+    }[package]()
+    with pytest.raises(InputError, match="reads it") as refused:
+        dpbn.load_structure(model)
+    module, _, reader = str(refused.value).split(": ")[1].removesuffix(" reads it").rpartition(".")
+    assert package in module and callable(getattr(import_module(module), reader))
 
 
 @pytest.mark.parametrize("convert", [pgmpy_model.from_pgmpy, pyagrum_model.from_pyagrum])

@@ -187,6 +187,19 @@ def test_a_phone_shows_the_budget(visit: Visit, alarm_address: str) -> None:
     assert page.locator("#search").bounding_box()["width"] > 110
 
 
+def test_a_narrow_window_shows_the_name_before_badges_and_cuts_no_badge(visit: Visit, asia: Release) -> None:
+    guarantee = replace(asia.guarantee, unit="number of the patient")
+    with running(replace(asia, guarantee=guarantee)) as address:
+        page = visit(f"{address}/{WITHOUT_BARS}", viewport={"width": 950, "height": 700})
+        assert page.locator("#release-name").evaluate("(name) => name.scrollWidth <= name.clientWidth")
+        box = page.locator("#release-badges").bounding_box()
+        badges = [badge.bounding_box() for badge in page.locator("#release-badges li").all()]
+        seen = [badge for badge in badges if badge["y"] < box["y"] + box["height"]]
+        assert 0 < len(seen) < len(badges)
+        assert all(badge["x"] + badge["width"] <= box["x"] + box["width"] for badge in seen)
+        page.close()
+
+
 def test_a_public_table_is_marked_where_it_can_be_read(visit: Visit) -> None:
     name = "a node with a rather long name"
     schema = dpbn.Schema((dpbn.Variable(name, ("no", "yes")), dpbn.Variable("b", ("no", "yes"))))

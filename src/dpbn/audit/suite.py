@@ -25,6 +25,7 @@ from dpbn.audit.subjects import (
     sliced,
     whole_learn,
 )
+from dpbn.errors import extra
 from dpbn.measurement import Request
 from dpbn.privacy.guarantee import Budget
 
@@ -212,6 +213,8 @@ def lines(
     runs: int = FULL, *, learn_runs: int = 20_000, alarms: int = 100, processes: int | None = None
 ) -> Iterator[Line]:
     """Audit everything, `processes` at a time (all cores by default); a line as each is done, the longest first."""
+    with extra("scipy", "audit"):  # needed after the draws only, which take minutes
+        import scipy.special  # noqa: F401
     size = (runs, learn_runs, alarms)
     work = tasks(*size)
     longest = sorted(range(len(work)), key=lambda index: -work[index].weight)
@@ -220,8 +223,11 @@ def lines(
         yield from (work[index].line(index) for index in longest)
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(_numbered, size, index) for index in longest]):
-            yield done.result()
+        try:
+            for done in as_completed([pool.submit(_numbered, size, index) for index in longest]):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _numbered(size: tuple[int, int, int], index: int) -> Line:

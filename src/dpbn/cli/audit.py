@@ -31,8 +31,6 @@ def audit(runs: int, learn_runs: int, alarms: int, processes: int | None, as_jso
     from dpbn.audit.suite import HEADER, Line, lines, tasks
 
     done: list[Line] = []
-    if not as_json:
-        click.echo(HEADER)
     audits = lines(runs, learn_runs=learn_runs, alarms=alarms, processes=processes)
     total = len(tasks(runs, learn_runs, alarms))
     while True:
@@ -41,9 +39,9 @@ def audit(runs: int, learn_runs: int, alarms: int, processes: int | None, as_jso
             line = next(audits, None)
         if line is None:
             break
-        done.append(line)
         if not as_json:
-            click.echo(line.row)
+            click.echo(line.row if done else f"{HEADER}\n{line.row}")
+        done.append(line)
     passed = all(line.passed for line in done)
     if as_json:
         found = [

@@ -233,9 +233,11 @@ def _print_statement(release: Release) -> None:
 
 
 def _line(row: dict[str, Any], variable: Variable, released: bool) -> tuple[str, ...]:
+    from dpbn.statement import comma_list
+
     words = variable.meanings
-    states = [f"{state} ({words[state]})" if state in words else state for state in variable.states]
-    line = (row["node"], ", ".join(row["parents"]), ", ".join(states))
+    states = [comma_list([state]) + (f" ({words[state]})" if state in words else "") for state in variable.states]
+    line = (row["node"], comma_list(row["parents"]), ", ".join(states))
     if not released:
         return line
     share = "public" if row["public"] else dash() if row["epsilon"] is None else f"{row['epsilon']:.4g}"

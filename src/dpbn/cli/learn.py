@@ -15,6 +15,7 @@ from dpbn.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from fractions import Fraction
 
     from dpbn.network import Structure
     from dpbn.privacy.ledger import Ledger
@@ -131,13 +132,13 @@ def learn(
         _print_checked(as_json)
         return
     _save(release, output, overwrite)
-    left = float(book.remaining(dataset).epsilon) if book and dataset else None
+    left = book.remaining(dataset) if book and dataset else None
     if as_json:
-        _print_summary(release, output, left)
+        _print_summary(release, output, None if left is None else float(left.epsilon))
         return
     click.echo(f"wrote {output}: {release!r}")
     if left is not None:
-        click.echo(f"left in the ledger for {dataset}: epsilon {left:g}")
+        click.echo(f"left in the ledger for {dataset}: {_amount(left.epsilon, left.delta, delta)}")
 
 
 def _print_checked(as_json: bool) -> None:
@@ -222,6 +223,11 @@ def _warn_if_empty(data: str, public: Structure, unit: str | None, on_unknown: s
             )
 
 
+def _amount(epsilon: float | Fraction, delta: float | Fraction, asked: float = 0.0) -> str:
+    """What is spent or left; of delta only where there is any, or any was asked for."""
+    return f"epsilon {float(epsilon):g}" + (f", delta {float(delta):g}" if delta or asked else "")
+
+
 def _ask(
     public: Structure,
     epsilon: float,
@@ -231,14 +237,21 @@ def _ask(
     book: Ledger | None,
     dataset: str | None,
 ) -> None:
+    from dpbn.privacy.chain import exact_amount
+
     whom = f"one {unit} (at most {counted(contributions, 'row')} each)" if unit else "one record"
-    spent = f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
-    click.echo(f"about to spend {spent}, protecting {whom}, on {counted(len(public.nodes), 'node')}", err=True)
+    click.echo(
+        f"about to spend {_amount(epsilon, delta)}, protecting {whom}, on {counted(len(public.nodes), 'node')}",
+        err=True,
+    )
     if book and dataset:
-        left = float(book.remaining(dataset).epsilon)
-        if epsilon > left:
+        left = book.remaining(dataset)
+        after_epsilon = left.epsilon - exact_amount("epsilon", epsilon)
+        after_delta = left.delta - exact_amount("delta", delta, zero=True)
+        if min(after_epsilon, after_delta) < 0:
             return  # the ledger refuses, with its own words
-        click.echo(f"left in the ledger for {dataset}: epsilon {left:g} now, {left - epsilon:g} after", err=True)
+        now, after = _amount(left.epsilon, left.delta), _amount(after_epsilon, after_delta, delta)
+        click.echo(f"left in the ledger for {dataset}: {now} now, {after} after", err=True)
     else:
         click.echo("no ledger is kept (--ledger, --dataset): add up what this table has cost so far yourself", err=True)
     click.confirm("go on?", abort=True, err=True)

@@ -62,12 +62,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         least.append(min(max(map(cell_len, words), default=0), LONG_WORD))
         widths.append(max(map(cell_len, (visible(column), *found))))
     console = Console(highlight=False)
-    frame = 3 * len(widths) + 1
+    frame = 3 * len(widths) - 1
     width = console.width if console.is_terminal else sum(widths) + frame
     console.size = max(width, sum(least) + frame), console.height  # one too narrow for the numbers wraps lines itself
     while sum(widths) + frame > console.width:  # rich itself would cut columns off at the right
         widths[max((i for i, width in enumerate(widths) if width > least[i]), key=widths.__getitem__)] -= 1
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column, width in zip(columns, widths, strict=True):
         table.add_column(Text(visible(column)), overflow="fold", width=width)  # an ellipsis would hide digits
     for row in cells:

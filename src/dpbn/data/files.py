@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import glob
 import hashlib
 import os
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 from dpbn.data.encode import Written, is_text
 from dpbn.data.rows import Block
 from dpbn.errors import DataError, InputError
-from dpbn.files import MOST_COLUMNS, csv_header
+from dpbn.files import MOST_COLUMNS, csv_header, is_utf16, other_mark
 from dpbn.matching import headers_by_name, unguarded
 
 BATCH_ROWS = 1 << 17
@@ -214,8 +213,8 @@ class CsvReader:
             except UnicodeDecodeError as error:
                 raise _refused(self._files[0], error, "must have a header line in UTF-8") from None
         self._by_name = headers_by_name(self._headers)
-        if _has_other_marks(self._headers):
-            raise _one_column(self._files[0])
+        if len(self._headers) == 1 and (mark := other_mark(self._headers)):
+            raise _separated(self._files[0], mark)
         plain, present = map(unguarded, self._headers), set(self._headers)  # a guarded header can be found by two names
         self.columns = [*self._headers, *(name for name in plain if name not in present)]
 
@@ -280,12 +279,8 @@ def _header(file: str) -> list[str]:
     return found
 
 
-def _has_other_marks(header: Sequence[str]) -> bool:
-    return len(header) == 1 and any(mark in header[0] for mark in ";\t|")
-
-
-def _one_column(file: str) -> DataError:
-    return DataError(f"columns of {_shown(file)} must be separated by commas, got one column in all")
+def _separated(file: str, mark: str) -> DataError:
+    return DataError(f"columns of {_shown(file)} must be separated by commas, got {mark!r} between them")
 
 
 class _Ended:
@@ -331,16 +326,15 @@ def _whole(batches: Iterable[pa.RecordBatch], file: str) -> Iterator[pa.RecordBa
 
 def _refused(file: str, error: Exception, requirement: str) -> DataError:
     """What is wrong with a CSV file, without pyarrow's message: it quotes the line."""
-    with open(file, "rb") as opened:
-        if opened.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16: save it as CSV UTF-8")
+    if is_utf16(file):
+        return DataError(f"{_shown(file)} must be UTF-8 text, got UTF-16: save it as CSV UTF-8")
     if isinstance(error, OSError) and file.lower().endswith(".gz"):
         return DataError(f"{_shown(file)} must be whole gzip data, got a damaged file or another format")
     if "Empty CSV file" in str(error):
         return DataError(f"{_shown(file)} must have a header line and rows, got an empty file")
     if re.match(r"CSV parse error: (Row #\d+: )?Expected", str(error)):  # it numbers rows where it has one thread
-        if _has_other_marks(_header(file)):  # and decimal commas below it
-            return _one_column(file)
+        if mark := other_mark(_header(file)):  # and decimal commas below it
+            return _separated(file, mark)
         return DataError(f"lines of {_shown(file)} must have as many fields as its header, got one that has not")
     if "straddling" in str(error):  # two blocks, or is the rest of a large file
         return DataError(f"{_shown(file)} must close every quote and have shorter lines, got one without an end")

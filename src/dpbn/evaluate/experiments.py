@@ -106,7 +106,9 @@ def run(
         raise InputError(f"processes must be at least 1, got {processes}")
     wanted = {key(row): row for grid in grids for row in grid.cells()}
     known = {key(row): row for row in (read_rows(check_path(output)) if output is not None else ())}
-    missing = [row for identity, row in wanted.items() if identity not in known]
+    missing = [  # a refusal is tried again: a package may have come since
+        row for identity, row in wanted.items() if identity not in known or known[identity]["refusal"]
+    ]
     tasks = _tasks(missing)
     done = len(wanted) - len(missing)
     progress(done, len(wanted))

@@ -26,6 +26,11 @@ BY_EXTENSION: dict[str, ModuleType] = {
     ".net": net,
     ".json": project_json,
 }
+FOREIGN = {
+    "networkx": "dpbn.formats.networkx_graph.structure_from_networkx",
+    "pgmpy": "dpbn.formats.pgmpy_model.from_pgmpy",
+    "pyagrum": "dpbn.formats.pyagrum_model.from_pyagrum",
+}
 
 
 NOT_PRIVATE = (
@@ -52,7 +57,9 @@ def load_structure(
         held = getattr(source, "structure", None)
         if isinstance(held, Structure):
             return held
-        raise InputError(f"a structure must be a bundled name, a path or a network, got {type(source).__name__}")
+        known = FOREIGN.get(type(source).__module__.partition(".")[0].lower())
+        hint = f": {known} reads it" if known else ""
+        raise InputError(f"a structure must be a bundled name, a path or a network, got {type(source).__name__}{hint}")
     if isinstance(source, str) and source.lstrip().startswith("["):
         if schema is None:
             raise InputError("a model string has no states: it must come with a schema, got none")

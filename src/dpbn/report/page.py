@@ -13,7 +13,7 @@ from dpbn.errors import counted
 from dpbn.formats import NOT_PRIVATE
 from dpbn.report.facts import CONTENT_ID, Facts
 from dpbn.report.tables import probability_tables
-from dpbn.statement import method_in_words, points, summary
+from dpbn.statement import comma_list, method_in_words, points, summary
 
 COLOURS = {"good": "#2e7d4f", "fair": "#b07a1e", "poor": "#b3403a", "public": "#5a6877", "exact": "#5a6877"}
 MOST_WEAK_ROWS = 200
@@ -104,7 +104,7 @@ def _nodes(facts: Facts) -> str:
         rows.append(
             (
                 f"<b>{escaped(node)}</b>",
-                escaped(", ".join(release.network.parents(node))) or "–",
+                escaped(comma_list(release.network.parents(node))) or "–",
                 str(len(release.network.states(node))),
                 "–" if share is None else f"{share:.4g}",
                 noise,
