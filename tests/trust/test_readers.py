@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import os
 import pickle
 import resource
@@ -259,7 +260,7 @@ def test_the_search_for_an_order_ends_when_it_is_hopeless(monkeypatch):
 
     network = grid_network(32)
     scopes = [[network.structure.schema.position(n) for n in network.structure.family(v).names] for v in network.nodes]
-    graph, sizes = elimination.graph_of_scopes(len(scopes), scopes), [2] * len(scopes)
+    sizes = [2] * len(scopes)
     steps, real = [0], elimination._Greedy.remove
 
     def counted(self, vertex):
@@ -267,10 +268,10 @@ def test_the_search_for_an_order_ends_when_it_is_hopeless(monkeypatch):
         return real(self, vertex)
 
     monkeypatch.setattr(elimination._Greedy, "remove", counted)
-    best = elimination.cheapest_elimination(graph, sizes)
+    best = elimination.cheapest_elimination(scopes, sizes, limit=math.inf)
     whole, steps[0] = steps[0], 0
-    found = elimination.cheapest_elimination(graph, sizes, limit=10**7)
+    found = elimination.cheapest_elimination(scopes, sizes, limit=10**7)
     assert found.largest > 10**7 and steps[0] < 0.7 * whole
-    assert elimination.cheapest_elimination(graph, sizes, limit=best.largest) == best
+    assert elimination.cheapest_elimination(scopes, sizes, limit=best.largest) == best
     with pytest.raises(TooLargeError):
         dpbn.Inference(network).posteriors()

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.elimination import cheapest_elimination
 from dpbn.errors import QueryError
 from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.elimination import impossible
@@ -35,8 +35,7 @@ class Differentiator:
         cells, index = math.prod(sizes[v] for v in targets), len(sizes)
         scopes: list[Scope] = [remaining(scope, hard) for scope in self.model.scopes]
         scopes += [targets, *((v,) for v in sorted(soft))]
-        observed = sum(1 << v for v in hard)
-        elimination = cheapest_elimination(graph_of_scopes(index, scopes), sizes, keep=observed, limit=self.limit)
+        elimination = cheapest_elimination(scopes, sizes, limit=self.limit)
         largest = max(elimination.largest, *(cpt.size for cpt in self.model.cpts))
         check_size(largest * cells, self.limit, "the largest factor of these derivatives")
         return Program([(*scope, index) for scope in scopes], elimination.order, (index,), [*sizes, cells])

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.elimination import cheapest_elimination
 from dpbn.graph import ancestors
 from dpbn.inference.buckets import Buckets
 from dpbn.inference.contraction import Array, Scope
@@ -72,14 +72,10 @@ class MaximumEngine:
         return relevant, soft_here, parts, Buckets(scopes, self._order(scopes, ()), model.sizes)
 
     def _order(self, scopes: Sequence[Scope], keep: Scope) -> tuple[int, ...]:
-        """In which order the variables of `scopes` but `keep` go, the others of the network being left out of sight."""
-        here = sorted({v for scope in scopes for v in scope})
-        place = {v: i for i, v in enumerate(here)}
-        graph = graph_of_scopes(len(here), [[place[v] for v in scope] for scope in scopes])
-        kept = sum(1 << place[v] for v in keep)
-        elimination = cheapest_elimination(graph, [self.model.sizes[v] for v in here], keep=kept, limit=self.limit)
+        """In which order the variables of `scopes` but `keep` go."""
+        elimination = cheapest_elimination(scopes, self.model.sizes, keep=keep, limit=self.limit)
         check_size(elimination.largest, self.limit, SUBJECT)
-        return tuple(here[i] for i in elimination.order)
+        return elimination.order
 
     def _sum_parts(self, scopes: list[Scope], targets: set[int]) -> tuple[list[tuple[Program, list[int]]], list[Scope]]:
         """Sum out all but the targets, one program per part that its summed variables hold together."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.elimination import cheapest_elimination
 from dpbn.graph import ancestors
 from dpbn.inference.buckets import Buckets
 from dpbn.inference.contraction import Scope
@@ -36,8 +36,7 @@ class Sampler:
         relevant, barren = sorted(above), [v for v in self._order if v not in above]
         scopes: list[Scope] = [remaining(self.model.scopes[node], hard) for node in relevant]
         scopes += [(v,) for v in sorted(soft)]
-        kept = sum(1 << v for v in (*hard, *barren))
-        elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=kept, limit=self.limit)
+        elimination = cheapest_elimination(scopes, sizes, limit=self.limit)
         check_size(elimination.largest, self.limit, "the largest factor of this sampler")
         return relevant, barren, Buckets(scopes, elimination.order, sizes)
 
