@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from dpbn.errors import QueryError
@@ -28,9 +28,19 @@ class Model:
         self.cpts = list(cpts)
         self.zeros = frozenset(v for v, cpt in enumerate(self.cpts) if not cpt.all())
 
-    def sliced(self, node: int, findings: Findings) -> Array:
+    def factors(self, nodes: Iterable[int], hard: Collection[int], soft: Collection[int]) -> list[Scope]:
+        """The CPTs of `nodes` at observed states, then the likelihoods of soft findings on what they mention."""
+        scopes = [tuple(v for v in self.scopes[node] if v not in hard) for node in nodes]
+        mentioned = {v for scope in scopes for v in scope}
+        return [*scopes, *((v,) for v in sorted(soft) if v in mentioned)]
+
+    def tables(self, nodes: Sequence[int], factors: Sequence[Scope], findings: Findings) -> list[Array]:
+        """One for each of the `factors` of `nodes`."""
+        likelihoods = [findings.soft[v] for scope in factors[len(nodes) :] for v in scope]
+        return [*(self._sliced(node, findings.hard) for node in nodes), *likelihoods]
+
+    def _sliced(self, node: int, hard: Mapping[int, int]) -> Array:
         """The CPT of `node` at the observed states; observed axes are gone."""
-        hard = findings.hard
         scope = self.scopes[node]
         if not any(v in hard for v in scope):
             return self.cpts[node]
@@ -67,9 +77,3 @@ def listed(targets: Any) -> list[Any]:
         return list(targets)
     except TypeError:
         raise QueryError(f"targets must be a name or a list of names, got {type(targets).__name__}") from None
-
-
-def remaining(scope: Scope, observed: Iterable[int]) -> Scope:
-    """The variables of `scope` that are not observed."""
-    gone = set(observed)
-    return tuple(v for v in scope if v not in gone)
