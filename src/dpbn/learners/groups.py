@@ -39,7 +39,7 @@ from dpbn.learners.strategy import (
     of_their_own,
     table_costs,
 )
-from dpbn.measurement import Names
+from dpbn.margins import Names
 from dpbn.network import Structure
 from dpbn.privacy import joint
 

@@ -32,12 +32,12 @@ from dpbn.learners.influence import influences
 from dpbn.learners.learned import Learned
 from dpbn.learners.stages import measure_in_stages
 from dpbn.learners.strategy import LEAST, OF_PRECISION, Strategy, can_count, plan_tables
+from dpbn.margins import Names
 from dpbn.measure import Curator
 from dpbn.measurement import (
     AT_ONCE,
     Joint,
     Measurement,
-    Names,
     Request,
     estimated_rows,
     total_loss,

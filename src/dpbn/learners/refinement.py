@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dpbn.elimination import cheapest_elimination
 from dpbn.inference.contraction import BATCH
 from dpbn.inference.program import Program
-from dpbn.measurement import Names
+from dpbn.margins import Names
 from dpbn.network import Structure
 
 Array = NDArray[np.float64]
