@@ -28,8 +28,7 @@ from dpbn.privacy.guarantee import Budget, Sensitivity
 from dpbn.privacy.joint import check_joint
 from dpbn.privacy.noise import InsecureNoise
 from dpbn.uncertainty.simulate import simulated
-from tests.learners.test_optimized import structures
-from tests.structures import structure_of
+from tests.structures import structure_of, structures
 
 
 @pytest.mark.parametrize(

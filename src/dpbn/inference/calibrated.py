@@ -29,7 +29,6 @@ from dpbn.inference.relations import Relations, only
 from dpbn.inference.shadows import Shadows
 
 FLOOR = float(np.finfo(np.float64).tiny)
-LARGE_TREE = 30_000  # cells above which touching cells costs more than calling numpy
 PLACES_KEPT = 512
 TOTAL_FACTOR = 10  # all cliques together may hold this many times the limit of one
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError, received
 from dpbn.inference.answer import Answer, Comparison
-from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree, plan_tree
+from dpbn.inference.calibrated import CalibratedTree, plan_tree
 from dpbn.inference.columns import MISSING, column_codes, columns_of
 from dpbn.inference.derivatives import Differentiator
 from dpbn.inference.elimination import EliminationEngine, impossible
@@ -38,6 +38,7 @@ STRATEGIES = ("auto", "elimination", "junction-tree")
 
 LARGEST_LOG = math.log(np.finfo(np.float64).max)
 QUESTIONS_KEPT = 4096
+LARGE_TREE = 30_000  # cells above which touching cells costs more than calling numpy
 WORTH_A_PLAN = 4  # times a question is asked of a large tree before it gets a plan of its own
 
 
