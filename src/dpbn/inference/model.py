@@ -67,13 +67,3 @@ def model_of(source: Any) -> Model:
     # files round their rows to a few digits; exact sums make a barren node the number one in every strategy
     cpts = [cpt / cpt.sum(axis=-1, keepdims=True) for cpt in (network.cpt(node) for node in network.nodes)]
     return Model(network.structure, cpts)
-
-
-def listed(targets: Any) -> list[Any]:
-    """Names of targets, read once; a single name is a list of one."""
-    if isinstance(targets, str):
-        return [targets]
-    try:
-        return list(targets)
-    except TypeError:
-        raise QueryError(f"targets must be a name or a list of names, got {type(targets).__name__}") from None

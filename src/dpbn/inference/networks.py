@@ -13,7 +13,7 @@ from dpbn.errors import ImpossibleEvidenceError, StructureError
 from dpbn.graph import ancestors
 from dpbn.inference.contraction import BATCH, Array, Scope
 from dpbn.inference.evidence import Evidence, Findings
-from dpbn.inference.model import Model, listed
+from dpbn.inference.model import Model
 from dpbn.inference.plan import CELL_LIMIT, Plan, plan_elimination
 from dpbn.inference.program import Program
 from dpbn.network import ROW_SUM_TOLERANCE, Structure
@@ -55,8 +55,7 @@ class BatchInference:
 
     def query(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> NDArray[np.float64]:
         """P(targets | evidence) of every network: axes (batch, *targets)."""
-        findings = self._words.findings(evidence)
-        variables = self._words.targets(listed(targets), findings.hard)
+        variables, findings = self._words.question(targets, evidence)
         plan, program, chunk = self._programs(variables, *findings.pattern, "joint")
         table = np.zeros((*(self._model.sizes[v] for v in variables), self.batch))
         for start in range(0, self.batch, chunk):
