@@ -23,7 +23,6 @@ def main(runs: int = 200_000, learn_runs: int = 20_000, alarms: int = 100, proce
     for line in lines(runs, learn_runs=learn_runs, alarms=alarms, processes=processes):
         print(line.row, f"<!-- {time.monotonic() - start:.0f} s -->", flush=True)
         found.append(line)
-    found.sort(key=lambda line: line.place)
     clean = [line for line in found if line.expected == "holds"]
     broken = [line for line in found if line.expected == "caught"]
     family = [{"runs": line.verdict.runs, "tightness": round(line.verdict.tightness, 4)} for line in found[:2]]

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpbn.data import kernel, open_source
-from dpbn.data.packing import pack, spread
+from dpbn.data.packing import pack, unpacked
 from dpbn.domain import Schema, Variable
 from dpbn.errors import TooLargeError
 from dpbn.formats import load_network
@@ -75,7 +75,7 @@ def ours(matrix, structure, sets, name):
     groups = pack(structure.schema, sets)
     tally = kernel.Tally(groups, {node: i for i, node in enumerate(structure.nodes)}, name)
     tally.add(matrix)
-    return spread(groups, tally.supersets, sets)
+    return unpacked(groups, tally.supersets, sets)
 
 
 def by_mbi(frame, structure, sets):

@@ -15,9 +15,8 @@ def record(name: str, figures: dict[str, Any]) -> None:
     """Replace the figures of one check, say when they were seen, and write the page again."""
     from benchmarks.reliability import write_page
 
-    known = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
+    known = json.loads(FILE.read_text("utf-8"))
     known[name] = {"seen": datetime.now(UTC).strftime("%Y-%m-%d"), "cores": os.cpu_count(), **figures}
-    FILE.parent.mkdir(parents=True, exist_ok=True)
     FILE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", "utf-8")
     write_page(known)
     print(json.dumps({name: known[name]}))

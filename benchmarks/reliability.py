@@ -64,15 +64,13 @@ def _when(figures: dict[str, Any]) -> str:
     return f"Seen {figures['seen']} on {figures['cores']} shared cores"
 
 
-def _audit(figures: dict[str, Any] | None) -> str:
+def _audit(figures: dict[str, Any]) -> str:
     promise = (
         "A black-box auditor runs the real measurement path on neighbouring tables and bounds its privacy loss from "
         "below (Clopper-Pearson at 10^-6, events chosen on a pilot): every private method by its measurements and by the "
         "whole of `learn`. Clean paths must hold and come close to what they promise, every mechanism broken on purpose "
         "must be caught. Lines on Gaussian and summed noise are about delta at the epsilon named, against the exact law."
     )
-    if figures is None:
-        return _section("Audit", promise, "make audit", "Not run yet.")
     table = "\n".join(figures["rows"])
     tightness = ", ".join(f"**{line['tightness']}** with {line['runs']:,} runs" for line in figures["family"])
     failed = figures["failed"]
@@ -88,7 +86,7 @@ def _audit(figures: dict[str, Any] | None) -> str:
     return _section("Audit", promise, "make audit", seen)
 
 
-def _leaks(figures: dict[str, Any] | None) -> str:
+def _leaks(figures: dict[str, Any]) -> str:
     promise = (
         "Canary values stand in cells, labels, unit ids, unused columns, file and folder names and damaged bytes, through "
         "pandas, Arrow, polars (eager and lazy), DuckDB, CSV and Parquet, library and command, with failing noise, "
@@ -96,38 +94,22 @@ def _leaks(figures: dict[str, Any] | None) -> str:
         "release, report and ledger are searched. And with the noisy counts held equal, releases and reports of "
         "neighbouring and of unrelated tables are byte-identical (`tests/trust/test_leaks.py`)."
     )
-    if figures is None:
-        return _section("Nothing leaks beside the noise", promise, "python benchmarks/leaks.py", "Not run yet.")
     outcomes = ", ".join(f"{name} {count}" for name, count in figures["outcomes"].items())
-    how = (
-        f"{figures['through_spark']} of them went through Spark; short versions for Spark and Ibis run in the tests."
-        if "through_spark" in figures
-        else "These were run in parts (the first 2,500 before the last fix) and added up by hand, none of them through "
-        "Spark; short versions for Spark and Ibis run in the tests."
-    )
     seen = (
         f"{_when(figures)}: {figures['cases']:,} fault cases, **{figures['canaries_found']} canaries found**, "
-        f"{figures['untyped_errors']} untyped errors. Outcomes: {outcomes}. {how}"
+        f"{figures['untyped_errors']} untyped errors. Outcomes: {outcomes}. {figures['through_spark']} of them went "
+        "through Spark; short versions for Spark and Ibis run in the tests."
     )
     return _section("Nothing leaks beside the noise", promise, "python benchmarks/leaks.py", seen)
 
 
-def _ledger(figures: dict[str, Any] | None) -> str:
+def _ledger(figures: dict[str, Any]) -> str:
     promise = (
         "A charge that was reported is there after any kill; a cap is never passed; a write that fails charges nothing or "
         "is counted, never forgotten; torn, edited and rolled-back files are refused."
     )
-    if figures is None:
-        return _section("Ledger", promise, "python benchmarks/ledger.py", "Not run yet.")
     kills, race, disk = figures["kills"], figures["race"], figures["full_disk"]
-    faults = figures.get("every_kth_call")
-    every = (
-        "\n- Every k-th write, fsync, rename and truncate of the C library fails, once or from then on, k = 1, 2, ... until the "
-        f"operation is done, for opening, charging, verifying, raising, naming and saving: {faults['cases']} cases, "
-        f"{faults['failed_calls']} failed calls, {faults['refused']} refusals, **{faults['wrong']} under-counted or torn**."
-        if faults
-        else ""
-    )
+    faults = figures["every_kth_call"]
     seen = (
         f"{_when(figures)}:\n\n"
         f"- {kills['kills']:,} SIGKILLs at random points, {kills['charges']:,} charges: **{kills['under_counted']} under-"
@@ -135,14 +117,15 @@ def _ledger(figures: dict[str, Any] | None) -> str:
         f"- {race['processes']} processes, {race['attempts']:,} attempts for a cap that admits {race['cap_admits']:,}: "
         f"{race['granted']:,} granted, {race['refused']:,} refused, {race['other_errors']} other errors, "
         f"**overspent: {'yes' if race['spent_over_cap'] else 'no'}**.\n"
-        f"- A disk that fills at {disk['limits']} different sizes: **{disk['charges_lost']} charges lost**." + every
+        f"- A disk that fills at {disk['limits']} different sizes: **{disk['charges_lost']} charges lost**.\n"
+        "- Every k-th write, fsync, rename and truncate of the C library fails, once or from then on, k = 1, 2, ... until the "
+        f"operation is done, for opening, charging, verifying, raising, naming and saving: {faults['cases']} cases, "
+        f"{faults['failed_calls']} failed calls, {faults['refused']} refusals, **{faults['wrong']} under-counted or torn**."
     )
     return _section("Ledger", promise, "python benchmarks/ledger.py", seen)
 
 
-def _limits(figures: dict[str, Any] | None) -> str:
-    if figures is None:
-        return ""
+def _limits(figures: dict[str, Any]) -> str:
     refused = ", ".join(
         f"{name} {cost['cpu_milliseconds']} ms and {cost['megabytes']} MB"
         for name, cost in figures["refusals_of_10^31_cells"].items()
@@ -161,15 +144,13 @@ def _limits(figures: dict[str, Any] | None) -> str:
     )
 
 
-def _fuzz(figures: dict[str, Any] | None, limits: dict[str, Any] | None) -> str:
+def _fuzz(figures: dict[str, Any], limits: dict[str, Any]) -> str:
     promise = (
         "Whatever the bytes, a reader gives a whole value or a typed error, within a second and 256 MB per MB of input. "
         "XML entities are refused unexpanded, pickles are never loaded, tables of 10^30 cells are refused before "
         "anything is allocated, 500 path traversals reach no file, 200 hostile labels and formulas stay text "
         "(`tests/trust/test_readers.py`, `test_hostile_names.py`)."
     )
-    if figures is None:
-        return _section("Bad input", promise, "make fuzz", "Not run yet.")
     rows = "\n".join(
         f"| {line['reader']} | {line['inputs']:,} | {line['edges']} | {'FAILED' if line['failed'] else 'none'} |"
         for line in figures["readers"]
@@ -183,13 +164,11 @@ def _fuzz(figures: dict[str, Any] | None, limits: dict[str, Any] | None) -> str:
     return _section("Bad input", promise, "make fuzz", seen)
 
 
-def _soak(figures: dict[str, Any] | None) -> str:
+def _soak(figures: dict[str, Any]) -> str:
     promise = (
         "The explorer answers or sheds, with every security header, beside slow clients, oversized bodies and broken "
         "HTTP; its memory stays level."
     )
-    if figures is None:
-        return _section("Explorer under load", promise, "make soak", "Not run yet.")
     answers = ", ".join(f"{name}: {count:,}" for name, count in sorted(figures["answers"].items()))
     shed = ", ".join(f"{name} ({count})" for name, count in sorted(figures["shed"].items()))
     seen = (
@@ -216,8 +195,8 @@ REST = """## Numbers, interruption, supply chain
 
 def write_page(known: dict[str, Any]) -> None:
     """The whole page from all figures known."""
-    parts = [TOP, _audit(known.get("audit")), _leaks(known.get("leaks")), _ledger(known.get("ledger"))]
-    parts += [_fuzz(known.get("fuzz"), known.get("limits")), _soak(known.get("soak")), REST, LIMITS]
+    parts = [TOP, _audit(known["audit"]), _leaks(known["leaks"]), _ledger(known["ledger"])]
+    parts += [_fuzz(known["fuzz"], known["limits"]), _soak(known["soak"]), REST, LIMITS]
     PAGE.write_text("\n".join(parts), "utf-8")
 
 

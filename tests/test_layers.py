@@ -14,6 +14,7 @@ LAYERS = [
     ["errors", "version"],
     ["files"],
     ["domain"],
+    ["margins"],
     ["matching"],
     ["elimination"],
     ["graph"],

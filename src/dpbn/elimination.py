@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 HEURISTICS = ("min-fill", "weighted-min-fill", "min-weight")
 
@@ -167,25 +167,28 @@ def _cost(order: Sequence[int], cliques: Sequence[int], sizes: Sequence[int], he
 
 
 def cheapest_elimination(
-    adjacency: Sequence[int],
-    sizes: Sequence[int],
-    *,
-    keep: int = 0,
-    limit: float = math.inf,
+    scopes: Sequence[Sequence[int]], sizes: Sequence[int], *, keep: Sequence[int] = (), limit: float
 ) -> Elimination:
-    """The best of several heuristics: fewest cells in all cliques together.
+    """All variables that `scopes` mention but `keep`, by the best of several heuristics: fewest cells in all cliques.
 
     The caller refuses cliques of more than `limit` cells. Where the quickest heuristic makes one, the slower ones stop
     as soon as they do too: a graph of hopeless width is then told after a part of the search.
     """
+    here = sorted({v for scope in scopes for v in scope})
+    place = {v: i for i, v in enumerate(here)}
+    graph = graph_of_scopes(len(here), [[place[v] for v in scope] for scope in scopes])
+    widths, kept = [sizes[v] for v in here], sum(1 << place[v] for v in keep)
     *slower, quickest = HEURISTICS
-    if limit < math.inf:
-        quick = eliminate(adjacency, sizes, quickest, keep=keep)
-        if quick.largest > limit:
-            others = slower if len(set(sizes)) > 1 else slower[:1]  # with equal sizes the weighted fill is no other
-            found = [_eliminate(adjacency, sizes, h, keep, limit) for h in others]
-            return min((quick, *(e for e in found if e)), key=lambda e: (e.largest > limit, e.cells, e.largest))
-    return min((eliminate(adjacency, sizes, h, keep=keep) for h in HEURISTICS), key=lambda e: (e.cells, e.largest))
+    quick = eliminate(graph, widths, quickest, keep=kept)
+    if quick.largest > limit:
+        others = slower if len(set(widths)) > 1 else slower[:1]  # with equal sizes the weighted fill is no other
+        tried = [_eliminate(graph, widths, heuristic, kept, limit) for heuristic in others]
+        best = min((quick, *(e for e in tried if e)), key=lambda e: (e.largest > limit, e.cells, e.largest))
+    else:
+        found = [eliminate(graph, widths, heuristic, keep=kept) for heuristic in slower]
+        best = min((*found, quick), key=lambda e: (e.cells, e.largest))
+    cliques = tuple(sum(1 << here[i] for i in bits(clique)) for clique in best.cliques)
+    return replace(best, order=tuple(here[i] for i in best.order), cliques=cliques)
 
 
 def treewidth_bounds(adjacency: Sequence[int], *, effort: int) -> tuple[int, int]:

@@ -267,22 +267,25 @@ def _straighten(
             room[slot] = (row[i - 1] if i else None, row[i + 1] if i + 1 < len(row) else None)
             if not isinstance(slot, str):
                 chains.setdefault(slot[0], []).append(slot)
+
+    def place(run: list[Slot], low: float, high: float) -> None:
+        middle = sum(centre[slot] for slot in run) / len(run)
+        centre.update(dict.fromkeys(run, min(max(middle, low), high)))
+
     for _ in range(3):
         for chain in sorted(chains.values(), key=len, reverse=True):
             run: list[Slot] = []
             low, high = -math.inf, math.inf
-            links: list[Slot | None] = [*chain, None]  # None: the end, where the last run is placed
-            for place in links:
-                left, right = room[place] if place is not None else (None, None)
-                floor = -math.inf if left is None or place is None else centre[left] + _space(left, place, widths, gap)
-                roof = math.inf if right is None or place is None else centre[right] - _space(place, right, widths, gap)
-                if run and (place is None or max(low, floor) > min(high, roof)):
-                    middle = sum(centre[member] for member in run) / len(run)
-                    centre.update(dict.fromkeys(run, min(max(middle, low), high)))
+            for slot in chain:
+                left, right = room[slot]
+                floor = -math.inf if left is None else centre[left] + _space(left, slot, widths, gap)
+                roof = math.inf if right is None else centre[right] - _space(slot, right, widths, gap)
+                if run and max(low, floor) > min(high, roof):
+                    place(run, low, high)
                     run, low, high = [], -math.inf, math.inf
-                if place is not None:
-                    run.append(place)
-                    low, high = max(low, floor), min(high, roof)
+                run.append(slot)
+                low, high = max(low, floor), min(high, roof)
+            place(run, low, high)
 
 
 def _isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:

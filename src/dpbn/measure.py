@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
+from dpbn.margins import Names
 from dpbn.measurement import (
     AT_ONCE,
     Joint,
@@ -23,7 +24,6 @@ from dpbn.measurement import (
     Look,
     Looked,
     Measurement,
-    Names,
     Request,
     Sampling,
     Table,

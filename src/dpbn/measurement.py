@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
+from dpbn.margins import Names
 from dpbn.privacy import accounting, blocks, gradual, joint
 from dpbn.privacy.gaussian import gaussian_epsilon, proved_epsilon
 from dpbn.privacy.noise import LARGEST_COUNT, Noise, check_scale
 from dpbn.privacy.summed import check_law, summed_epsilon
 
-Names = tuple[str, ...]
 Table = NDArray[np.int64]
 MECHANISMS = ("laplace", "gaussian", "summed")
 AT_ONCE = ("gaussian", "summed")  # accounted for with delta, all tables of a release together

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.learners.coarse import as_told, widened
-from dpbn.learners.mutual_consistency import project
+from dpbn.margins import project
 from dpbn.measurement import Measurement, finest
 from dpbn.network import Structure
 from dpbn.privacy.blocks import common_names

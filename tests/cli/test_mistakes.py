@@ -173,14 +173,11 @@ def test_impossible_evidence(run):
     run("query", "asia", "xray", "-g", "either=no", "-g", "lung=yes").refused()
 
 
-def test_missing_extra_names_it(run, monkeypatch):
-    import dpbn.cli
-
-    def absent(name):
-        raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")
-
-    monkeypatch.setattr(dpbn.cli, "import_module", absent)
-    run("query", "asia", "lung").refused("pip install 'dpbn[web]'")
+def test_what_is_not_installed_is_named(run, release, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    run("serve", release).refused("pip install 'dpbn[web]'")
+    monkeypatch.setitem(sys.modules, "rich.table", None)
+    run("query", "asia", "lung").refused("the Python package rich must be installed")
 
 
 def test_internal_error_shows_no_data(run, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 
 from dpbn.data import kernel
 from dpbn.data.encode import code_dtype
-from dpbn.data.packing import pack, spread
+from dpbn.data.packing import pack, unpacked
 from dpbn.domain import Schema, Variable
 
 
@@ -26,7 +26,7 @@ def test_kernels_count_alike(name, sizes, monkeypatch):
     tally = kernel.Tally(groups, {n: i for i, n in enumerate(schema.names)}, name)
     for block in np.array_split(codes, 3, axis=1):
         tally.add(block)
-    tables = spread(groups, tally.supersets, sets)
+    tables = unpacked(groups, tally.supersets, sets)
     for names in sets:
         rows = codes[[schema.position(n) for n in names]].astype(np.int64)
         flat = np.ravel_multi_index(tuple(rows), schema.shape(names))

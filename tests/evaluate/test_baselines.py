@@ -17,7 +17,7 @@ from dpbn.evaluate.baselines.hdmm import marginal_weights
 from dpbn.evaluate.baselines.priview import covering_views, maximum_entropy, ripple
 from dpbn.evaluate.baselines.residuals import closure, least_squares
 from dpbn.evaluate.methods import METHODS, method
-from dpbn.learners.mutual_consistency import project
+from dpbn.margins import project
 from dpbn.sampling import sample_codes
 from dpbn.uncertainty.simulate import SimulatedSource
 

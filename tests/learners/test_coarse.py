@@ -17,7 +17,7 @@ from dpbn.learners.groups import deviations, plan_groups
 from dpbn.learners.optimized import learn_optimized
 from dpbn.support import row_support, supports
 from dpbn.uncertainty.simulate import simulated
-from tests.learners.test_optimized import structures
+from tests.structures import structures
 
 
 def variable(name, size):

@@ -23,7 +23,7 @@ from dpbn.report import write_report
 from dpbn.uncertainty.simulate import simulated
 from dpbn.workload import Query
 from tests.learners.test_coarse import planner, variable
-from tests.learners.test_optimized import structures
+from tests.structures import structures
 
 PARENTS, CHILDREN = ("p0", "p1", "p2"), tuple(f"c{index}" for index in range(6))
 STRUCTURE = Structure(

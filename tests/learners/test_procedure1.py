@@ -6,9 +6,10 @@ from scipy import optimize
 
 import dpbn
 from dpbn.graph import Dag
+from dpbn.learners.consistency import intersections, make_consistent
 from dpbn.learners.icml2020 import children_sensitivity, node_weights, optimal_shares, parameter_error
-from dpbn.learners.mutual_consistency import intersection_closure, make_consistent, project
 from dpbn.learners.procedure1 import Parameters, normalised, normalised_rows
+from dpbn.margins import project
 from dpbn.network import BayesianNetwork, Structure
 
 
@@ -101,6 +102,6 @@ def test_consistency_weights_the_average():
     np.testing.assert_allclose(consistent["b"], [[0.15, 0.15], [0.35, 0.35]])
 
 
-def test_intersection_closure_is_closed_and_sorted():
-    closure = intersection_closure([frozenset("abc"), frozenset("bcd"), frozenset("cde"), frozenset("abc")])
+def test_intersections_are_closed_and_sorted():
+    closure = intersections(["abc", "bcd", "cde", "abc"])
     assert closure == [frozenset(), frozenset("c"), frozenset("bc"), frozenset("cd"), frozenset("abc")]

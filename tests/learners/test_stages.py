@@ -14,7 +14,7 @@ from dpbn.learners import stages
 from dpbn.learners.estimate import estimate
 from dpbn.learners.stages import _weights, best_levels, predicted_errors
 from dpbn.learners.strategy import OF_EPSILON, OF_PRECISION, plan_tables
-from dpbn.measurement import Measurement, estimated_rows, finest, total_loss
+from dpbn.measurement import estimated_rows, finest, total_loss
 from dpbn.support import supports
 from dpbn.uncertainty.reestimate import estimator_of
 from dpbn.workload import Query
@@ -83,16 +83,6 @@ def test_levels_are_exact_in_the_budget():
     assert best_levels([np.array([1.0, 0.5])], [np.array([0.5, 1.0])], 1.0) == [1]
 
 
-def test_predicted_errors_fall_with_the_scale_and_saturate_at_the_counts():
-    structure = load_network("asia").structure
-    tables = (("asia", "tub"),)
-    expected = [np.array([[[900.0, 90.0], [9.0, 1.0]]])]
-    errors = predicted_errors(structure, tables, expected, [[1e6, 10.0, 0.1]], dict.fromkeys(structure.nodes, 1.0))[0]
-    assert errors[0] > errors[1] > errors[2] > 0
-    families = [expected[0].sum(axis=2), expected[0]]  # asia, and tub with its parent: no more than Poisson deviations
-    assert errors[0] == pytest.approx(sum(np.sqrt(family).sum() for family in families), rel=1e-3)
-
-
 def test_a_workload_is_weighed_at_the_estimated_network():
     network = load_network("asia")
     asked = [Query(("asia",)), Query(("tub",), {"asia": "yes"})]
@@ -120,15 +110,6 @@ def test_gaussian_noise_has_no_ladder():
     network = load_network("asia")
     with pytest.raises(InputError, match="delta"):
         dpbn.learn(network.sample(10, seed=0), network, 1.0, 1e-6, stage_one=0.3)
-
-
-def test_rows_are_counted_from_all_coarse_tables_by_their_precision():
-    coarse = [
-        Measurement(("a",), np.array([600, 400]), "laplace", 1.0, 1.0),
-        Measurement(("b",), np.array([900, 1100, 0, 0, 0, 0]), "laplace", 2.0, 1.0),
-    ]
-    assert 1000 < estimated_rows(coarse) < 1200
-    assert estimated_rows([Measurement(("a",), np.array([-30, 10]), "laplace", 20.0, 1.0)]) == 1.0
 
 
 def test_predicted_errors_are_summed_deviations_of_family_cells():

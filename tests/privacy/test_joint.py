@@ -18,7 +18,7 @@ from dpbn.errors import DpbnError, FormatError, PrivacyError
 from dpbn.graph import Dag
 from dpbn.learners.optimized import allocation
 from dpbn.measure import Curator
-from dpbn.measurement import Joint, Measurement, Request, Sampling, Together, estimated_rows, total_loss
+from dpbn.measurement import Joint, Measurement, Request, Sampling, Together, total_loss
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.privacy import blocks, joint
 from dpbn.privacy import opendp_bridge as bridge
@@ -28,7 +28,6 @@ from dpbn.privacy.precise import PRECISE
 from dpbn.release import Release, from_dict, load_release, to_dict
 from dpbn.statement import privacy_statement
 from dpbn.support import row_support
-from dpbn.uncertainty.replicates import as_released, replicate
 from dpbn.uncertainty.simulate import simulated_noise
 
 ALARM = 1e-8
@@ -509,23 +508,6 @@ def test_noise_is_redrawn_group_by_group():
     assert all((a == b).all() for a, b in zip(noisy, simulated_noise(counts, measurements, 0), strict=True))
 
 
-def test_replicates_of_many_rows_have_equal_totals_too():
-    """Their counts are scaled up and rounded table by table; real tables of a group always agree."""
-    measurements = released(5.0).measurements[:3]
-    counts = [np.full((30, *m.values.shape), 100_000 // m.values.size, dtype=np.int64) for m in measurements]
-    noisy = simulated_noise([counts[0], counts[1] + 1, counts[2] - 2], measurements, 1)
-    assert (noisy[0] == noisy[1].sum(axis=-1)).all() and (noisy[0] == noisy[2].sum(axis=-1)).all()
-    assert abs(noisy[0].mean() - 50_000) < 30
-
-
-def test_rows_are_estimated_from_one_total_per_group():
-    measurements = released(3.0).measurements
-    first, alone = measurements[0], measurements[3]
-    weights = 1 / first.summed_variance(()), 1 / alone.summed_variance(())
-    expected = (weights[0] * first.values.sum() + weights[1] * alone.values.sum()) / sum(weights)
-    assert estimated_rows(measurements) == pytest.approx(expected)
-
-
 def test_support_knows_what_rows_of_joint_noise_are_worth():
     measurements = released().measurements
     total, cells = joint.moments((1, 3, 2), 2.0)
@@ -534,10 +516,6 @@ def test_support_knows_what_rows_of_joint_noise_are_worth():
     assert support.cell_deviation == pytest.approx(math.sqrt(cells[1]))
     once = row_support(STRUCTURE, measurements, "a")  # the three tables say the same of it
     assert once.cell_deviation == pytest.approx(math.sqrt(total))
-
-
-def test_error_bars_can_be_drawn_from_joint_noise():
-    assert len(replicate(released(), as_released(released(), 5)).total["a"]) == 5
 
 
 def test_a_group_is_allocated_once_to_a_node_that_all_its_tables_hold():

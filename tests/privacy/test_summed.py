@@ -65,7 +65,7 @@ def test_the_claim_covers_the_exact_loss_everywhere(laws, delta):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-6), (1.0, 1e-6), (1.0, 1e-9), (3.0, 1e-6), (1.0, 1e-3)])
 def test_little_is_wasted_on_many_tables_and_one_percent_less_noise_would_be_too_little(epsilon, delta):
-    laws = summed.summed_laws([1.0] * 18, 1, epsilon, delta)
+    laws = summed.summed_laws((1.0,) * 18, 1, epsilon, delta)
     scale, draws = laws[0]
     assert set(laws) == {(scale, draws)}
     exact, less = (summed_profile(times * scale, draws, 18)(epsilon) for times in (1.0, 0.99))
@@ -97,7 +97,7 @@ def test_other_accountants_agree():
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
 def test_a_budget_converts_back_within_epsilon_and_is_used_up(epsilon, delta, touched):
     shares = np.random.default_rng(1).gamma(2.0, size=14)
-    laws = summed.summed_laws(shares, touched, epsilon, delta)
+    laws = summed.summed_laws(tuple(shares), touched, epsilon, delta)
     assert epsilon * 0.9995 < summed.summed_epsilon(laws, touched, delta) <= epsilon
     precise = np.array([scale**-2.0 for scale, _ in laws])
     assert precise / precise.sum() == pytest.approx(shares / shares.sum(), rel=1e-9)
@@ -107,7 +107,7 @@ def test_a_budget_converts_back_within_epsilon_and_is_used_up(epsilon, delta, to
 
 @pytest.mark.parametrize(("tables", "gain"), [(8, 0.03), (10, 0.05), (14, 0.028), (24, 0.01)])
 def test_it_is_less_noise_than_laplace_and_gaussian(tables, gain):
-    scale, draws = summed.summed_laws([1.0] * tables, 1, 1.0, 1e-6)[0]
+    scale, draws = summed.summed_laws((1.0,) * tables, 1, 1.0, 1e-6)[0]
     deviation = math.sqrt(variance_apart("summed", scale, draws))
     laplace = math.sqrt(variance_apart("laplace", tables))
     gaussian = math.sqrt(tables / (2 * rho_budget(1.0, 1e-6, 1 / tables)))
@@ -128,7 +128,7 @@ def test_it_is_less_noise_than_laplace_and_gaussian(tables, gain):
     ids=str,
 )
 def test_no_other_number_of_draws_is_much_better(shares, touched, epsilon, delta):
-    chosen = summed.summed_laws(shares, touched, epsilon, delta)
+    chosen = summed.summed_laws(tuple(shares), touched, epsilon, delta)
     for other in range(2, 13):
         laws = []  # of deviations a little smaller, within discretisation
         for scale, draws in chosen:
@@ -182,7 +182,7 @@ def test_what_is_not_accounted_for_is_refused(laws, touched, delta):
     ],
 )
 def test_where_it_cannot_be_had_there_is_none(shares, epsilon, delta):
-    assert summed.summed_laws(shares, 1, epsilon, delta) is None
+    assert summed.summed_laws(tuple(shares), 1, epsilon, delta) is None
 
 
 @pytest.mark.parametrize(("scale", "draws"), [(0.06, 2), (1.3, 3), (25.0, 12)])
@@ -243,7 +243,7 @@ def test_near_the_limits_of_a_scale_there_is_a_law_within_them_or_none(shares, t
     """Never an error: with Gaussian noise the same budget can be had."""
     found = []
     for epsilon in (*np.geomspace(1e-4, 0.1, 16), *np.geomspace(3.0, 900.0, 16)):
-        laws = summed.summed_laws(shares, touched, epsilon, 1e-6)
+        laws = summed.summed_laws(tuple(shares), touched, epsilon, 1e-6)
         found.append(laws is not None)
         assert laws is None or summed.summed_epsilon(laws, touched, 1e-6) <= epsilon
     assert not found[0] and not found[-1] and any(found)

@@ -139,8 +139,6 @@ def test_numbers_beyond_every_float_fall_into_the_outer_intervals(value):
 class Replay:
     """Noise whose results are those recorded on another table, whatever the counts: noise held equal, exactly."""
 
-    private = False
-
     def __init__(self, recorded=None):
         self._real, self._recorded, self._made = dpbn.InsecureNoise(3), recorded, []
 

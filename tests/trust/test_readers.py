@@ -2,9 +2,9 @@
 
 import copy
 import json
+import math
 import os
 import pickle
-import resource
 import subprocess
 import sys
 import time
@@ -22,7 +22,7 @@ from dpbn.measurement import Measurement
 from dpbn.privacy.guarantee import Guarantee, Neighbors
 from dpbn.release import from_dict, to_dict
 from tests.structures import structure_of
-from tests.trust.readers import READERS, SMALL, attempt, read_release, seeds
+from tests.trust.readers import READERS, SMALL, attempt, seeds
 
 SEEDS = seeds()
 SOURCE = str(Path(dpbn.__file__).parents[1])
@@ -246,12 +246,6 @@ print("all read")
         timeout=300,
     )
     assert done.stdout.endswith("all read\n"), done.stderr[-2000:]
-    assert resource.getrlimit(resource.RLIMIT_AS)  # this process itself is not limited
-
-
-def test_a_release_read_back_is_the_same():
-    read_release(SEEDS["release"][0])
-    assert np.allclose(SMALL.cpt("Cancer").sum(axis=-1), 1)
 
 
 def test_the_search_for_an_order_ends_when_it_is_hopeless(monkeypatch):
@@ -259,7 +253,7 @@ def test_the_search_for_an_order_ends_when_it_is_hopeless(monkeypatch):
 
     network = grid_network(32)
     scopes = [[network.structure.schema.position(n) for n in network.structure.family(v).names] for v in network.nodes]
-    graph, sizes = elimination.graph_of_scopes(len(scopes), scopes), [2] * len(scopes)
+    sizes = [2] * len(scopes)
     steps, real = [0], elimination._Greedy.remove
 
     def counted(self, vertex):
@@ -267,10 +261,10 @@ def test_the_search_for_an_order_ends_when_it_is_hopeless(monkeypatch):
         return real(self, vertex)
 
     monkeypatch.setattr(elimination._Greedy, "remove", counted)
-    best = elimination.cheapest_elimination(graph, sizes)
+    best = elimination.cheapest_elimination(scopes, sizes, limit=math.inf)
     whole, steps[0] = steps[0], 0
-    found = elimination.cheapest_elimination(graph, sizes, limit=10**7)
+    found = elimination.cheapest_elimination(scopes, sizes, limit=10**7)
     assert found.largest > 10**7 and steps[0] < 0.7 * whole
-    assert elimination.cheapest_elimination(graph, sizes, limit=best.largest) == best
+    assert elimination.cheapest_elimination(scopes, sizes, limit=best.largest) == best
     with pytest.raises(TooLargeError):
         dpbn.Inference(network).posteriors()

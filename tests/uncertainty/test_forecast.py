@@ -9,6 +9,7 @@ import pytest
 
 import dpbn
 from dpbn.errors import InputError, PrivacyError, TooLargeError
+from dpbn.evaluate.metrics import weighted
 from dpbn.uncertainty.forecast import LEAST_EPSILON
 from dpbn.uncertainty.guess import LEAST_EVEN, MOST_EVEN, typical_network
 from dpbn.workload import Query
@@ -22,7 +23,7 @@ def realised(network, epsilon, rows, method, runs=4):
     for seed in range(runs):
         data = network.sample(rows, seed=seed + 50)
         learned = dpbn.learn(data, network, epsilon=epsilon, method=method, noise=dpbn.InsecureNoise(seed)).network
-        errors += [(np.abs(learned.cpt(n) - network.cpt(n)).sum(-1) * mass[n]).sum() for n in network.nodes]
+        errors.append(weighted(network, learned, mass))
     return float(np.mean(errors))
 
 

@@ -26,7 +26,7 @@ from dpbn.audit.subjects import (
     whole_learn,
 )
 from dpbn.data import open_source
-from dpbn.measurement import Names
+from dpbn.margins import Names
 from dpbn.network import Structure
 from dpbn.privacy import accounting, gradual
 from dpbn.privacy.noise import Counts, InsecureNoise, SecureNoise

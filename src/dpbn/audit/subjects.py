@@ -25,8 +25,9 @@ from dpbn.learners.procedure1 import node_tables
 from dpbn.learners.strategy import OF_PRECISION, plan_tables
 from dpbn.learners.uniform import equal_shares
 from dpbn.learning import learn
+from dpbn.margins import Names
 from dpbn.measure import Curator
-from dpbn.measurement import Joint, Ladder, Look, Names, Request, Table
+from dpbn.measurement import Joint, Ladder, Look, Request, Table
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Neighbors, Sensitivity

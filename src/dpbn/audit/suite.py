@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -36,7 +36,31 @@ HEADER = (
 Law = tuple[str, float, int]  # mechanism, scale, draws
 GAUSSIAN: Law = ("gaussian", 1.5, 1)
 SUMMED: Law = ("summed", 1.0, 2)
-FULL = 200_000  # runs at which the floors below are asked for
+FULL, FULL_LEARN = 200_000, 20_000  # runs at which the floors below are asked for
+# subject: of the runs asked for, the tightness that a full run must reach, and of the clean audits for false alarms
+MEASURED = {
+    "one family, Laplace": (1.0, 0.93, 0.1),
+    "one family, Laplace, in slices": (5.0, 0.95, 0.34),
+    "one family, replace": (0.25, 0.7, 0.1),
+    "one family, sampled rows": (0.25, 0.8, 0.06),
+    "one family, thinned table": (0.25, 0.8, 0.06),
+    "two tables at half the budget": (0.25, 0.7, 0.06),
+    "tables of uniform": (0.25, 0.7, 0.06),
+    "coarse, then refined": (0.1, 0.75, 0.03),
+    "joint noise, in slices": (1.0, 0.85, 0.06),
+    "joint noise, no common variable": (0.25, 0.75, 0.03),
+    "a look at two tables": (0.25, 0.9, 0.06),
+}
+LEARNED = {
+    "uniform": (1.0, 0.5, 0.03),
+    "icml2020": (1.0, 0.5, 0.015),
+    "optimized": (1.0, 0.8, 0.02),
+    "optimized, delta 1e-6": (0.5, 0.8, 0.0),
+    "optimized, noise refined in stages": (0.4, 0.3, 0.0),
+    "optimized, noise drawn together": (0.5, 0.6, 0.0),
+    "uniform, a record of another kind": (1.0, 0.3, 0.0),
+    "uniform, a person with five records": (1.0, 0.5, 0.0),
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +72,6 @@ class Line:
     expected: str  # "holds" or "caught"
     least_tightness: float = 0.0
     audits: int = 1
-    place: int = 0  # in the table; lines come in the order in which they are done
 
     @property
     def passed(self) -> bool:
@@ -68,68 +91,53 @@ class Line:
 
 @dataclass(frozen=True)
 class Task:
-    """A line to be. `floor` is the tightness a full run must reach, `weight` roughly its share of the whole time."""
+    """A line to be; `floor` is the tightness it must reach."""
 
     name: str
     verdict: Callable[[], Verdict]
     expected: str = "holds"
     floor: float = 0.0
     audits: int = 1
-    weight: float = 1.0
 
-    def line(self, place: int = 0) -> Line:
+    def line(self) -> Line:
         worst = max((self.verdict() for _ in range(self.audits)), key=lambda verdict: verdict.lower / verdict.promised)
         name = f"{self.audits} clean audits, the worst: {self.name}" if self.audits > 1 else self.name
-        return Line(name, worst, self.expected, self.floor, self.audits, place)
+        return Line(name, worst, self.expected, self.floor, self.audits)
 
 
-def tasks(runs: int = FULL, learn_runs: int = 20_000, alarms: int = 100) -> list[Task]:
+def tasks(runs: int = FULL, learn_runs: int = FULL_LEARN, alarms: int = 100) -> list[Task]:
     """Everything to audit. `runs` is for the single family, costlier paths take fewer; floors hold at full size."""
-    full, path = runs >= FULL, max(500, runs // 4)
-    staged = max(10, learn_runs * 2 // 5)
-    clean, learned = clean_subjects(), learn_subjects()
-    sizes = [runs, 5 * runs, path, path, path, path, path, max(300, runs // 10), runs, path, path]
-    floors = [0.93, 0.95, 0.7, 0.8, 0.8, 0.7, 0.7, 0.75, 0.85, 0.75, 0.9]
-    weights = [100, 100, 25, 95, 85, 70, 90, 90, 25, 160, 30]
-    made = [
-        Task(subject.name, partial(_verdict, subject, size), floor=floor if full else 0.0, weight=weight)
-        for subject, size, floor, weight in zip(clean, sizes, floors, weights, strict=True)
-    ]
+    full, full_learn = runs >= FULL, learn_runs >= FULL_LEARN
+    clean, learned, made = clean_subjects(), learn_subjects(), []
+    for subject in clean:
+        part, floor, _ = MEASURED[subject.name]
+        verdict = partial(_verdict, subject, max(500, int(runs * part)))
+        made.append(Task(subject.name, verdict, floor=floor if full else 0.0))
     made += _delta_tasks(max(1000, runs // 2), 0.6 if full else 0.0)
-    sizes = [learn_runs, learn_runs, learn_runs, learn_runs // 2, staged, learn_runs // 2, learn_runs, learn_runs]
-    floors = [0.5, 0.5, 0.8, 0.8, 0.3, 0.6, 0.3, 0.5] if learn_runs >= 20_000 else [0.0] * 8
-    weights = [110, 330, 250, 120, 350, 250, 110, 110]
-    made += [
-        Task(f"whole of learn, {subject.name}", partial(_verdict, subject, size), floor=floor, weight=weight)
-        for subject, size, floor, weight in zip(learned, sizes, floors, weights, strict=True)
-    ]
+    for subject in learned:
+        part, floor, _ = LEARNED[subject.name]
+        verdict = partial(_verdict, subject, max(10, int(learn_runs * part)))
+        made.append(Task(f"whole of learn, {subject.name}", verdict, floor=floor if full_learn else 0.0))
+    staged = max(10, learn_runs * 2 // 5)
     made += _delta_learn(staged)
     made += [
-        Task(f"broken: {subject.name}", partial(_verdict, subject, 5 * runs), "caught", weight=5)
-        for subject in broken_subjects()
+        Task(f"broken: {subject.name}", partial(_verdict, subject, 5 * runs), "caught") for subject in broken_subjects()
     ]
     subject = broken_learn()
-    made.append(Task(f"broken: {subject.name}", partial(_verdict, subject, max(2000, staged)), "caught", weight=40))
-    return made + _alarm_tasks(alarms, max(300, runs // 40), [*clean, *learned[:3]])
+    made.append(Task(f"broken: {subject.name}", partial(_verdict, subject, max(2000, staged)), "caught"))
+    return made + _alarm_tasks(alarms, max(300, runs // 40), [*clean, *learned])
 
 
 def _alarm_tasks(alarms: int, runs: int, subjects: Sequence[Subject]) -> list[Task]:
     """At least `alarms` clean audits over all kinds, most of them where a release costs least; 0 may be caught."""
-    shares = [0.1, 0.34, 0.1, 0.06, 0.06, 0.06, 0.06, 0.03, 0.06, 0.03, 0.06, 0.03, 0.015, 0.02]
-    weights = [3, 2.5, 3, 10, 9, 7, 9, 25, 4, 9, 3, 30, 90, 70]
-    sizes = [runs, 4 * runs, *[runs] * (len(subjects) - 2)]
-    made = [
-        Task(
-            subject.name,
-            partial(_verdict, subject, size),
-            audits=math.ceil(alarms * share),
-            weight=weight * alarms * share,
-        )
-        for subject, size, share, weight in zip(subjects, sizes, shares, weights, strict=True)
-    ]
+    made = []
+    for subject in subjects:
+        part, _, share = (MEASURED | LEARNED)[subject.name]
+        verdict = partial(_verdict, subject, 4 * runs if part > 1 else runs)
+        made.append(Task(subject.name, verdict, audits=math.ceil(alarms * share)))
     for name, law in ("discrete Gaussian", GAUSSIAN), ("summed", SUMMED):
         verdict = partial(_profile, law, law, 0.2, 4 * runs)
-        made.append(Task(f"one family, {name}", verdict, audits=math.ceil(alarms * 0.06), weight=0.3 * alarms))
+        made.append(Task(f"one family, {name}", verdict, audits=math.ceil(alarms * 0.06)))
     return [task for task in made if task.audits]
 
 
@@ -162,12 +170,12 @@ def _delta_tasks(runs: int, floor: float) -> list[Task]:
     ):
         name = f"{kind}, delta at epsilon"
         made += [
-            Task(f"{name} 0.2", partial(_profile, law, law, 0.2, runs), floor=floor, weight=30),
-            Task(f"{name} {far}", partial(_profile, law, law, far, runs), floor=floor * 0.5, weight=30),
-            Task(f"broken: {broken}, {name} 0.2", partial(_profile, less, law, 0.2, runs), "caught", weight=30),
+            Task(f"{name} 0.2", partial(_profile, law, law, 0.2, runs), floor=floor),
+            Task(f"{name} {far}", partial(_profile, law, law, far, runs), floor=floor * 0.5),
+            Task(f"broken: {broken}, {name} 0.2", partial(_profile, less, law, 0.2, runs), "caught"),
         ]
     name = "tables of optimized, delta 1e-6: 18 summed, delta at epsilon 0"
-    return [*made, Task(name, partial(_planned, 18, 1e-6, runs), weight=120)]
+    return [*made, Task(name, partial(_planned, 18, 1e-6, runs))]
 
 
 def _planned(tables: int, delta: float, runs: int) -> Verdict:
@@ -185,7 +193,6 @@ def _delta_learn(runs: int) -> list[Task]:
         Task(
             f"whole of learn, optimized, delta {delta:g}: {tables} {name}, delta at epsilon 0",
             partial(_learn_profile, tables, states, delta, runs),
-            weight=300,
         )
         for name, tables, states, delta in (("discrete Gaussian", 4, 2, 0.1), ("summed", 3, 4, 0.03))
     ]
@@ -210,26 +217,21 @@ def _exact(mechanism: str, scale: float, draws: int, tables: int = 1) -> Callabl
 
 
 def lines(
-    runs: int = FULL, *, learn_runs: int = 20_000, alarms: int = 100, processes: int | None = None
+    runs: int = FULL, *, learn_runs: int = FULL_LEARN, alarms: int = 100, processes: int | None = None
 ) -> Iterator[Line]:
-    """Audit everything, `processes` at a time (all cores by default); a line as each is done, the longest first."""
+    """Audit everything, `processes` at a time (all cores by default); a line as each is done, in their order."""
     with extra("scipy", "audit"):  # needed after the draws only, which take minutes
         import scipy.special  # noqa: F401
     size = (runs, learn_runs, alarms)
     work = tasks(*size)
-    longest = sorted(range(len(work)), key=lambda index: -work[index].weight)
     processes = processes or os.cpu_count() or 1
     if processes == 1:
-        yield from (work[index].line(index) for index in longest)
+        yield from (task.line() for task in work)
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        try:
-            for done in as_completed([pool.submit(_numbered, size, index) for index in longest]):
-                yield done.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        yield from pool.map(partial(_line, size), range(len(work)))
 
 
-def _numbered(size: tuple[int, int, int], index: int) -> Line:
+def _line(size: tuple[int, int, int], index: int) -> Line:
     """A line in a process of its own, which makes the same tasks again: closures do not travel."""
-    return tasks(*size)[index].line(index)
+    return tasks(*size)[index].line()

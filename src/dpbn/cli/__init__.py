@@ -16,7 +16,7 @@ from importlib import import_module
 
 import click
 
-from dpbn.errors import DpbnError, MissingExtraError
+from dpbn.errors import DpbnError
 from dpbn.version import __version__
 
 # command -> (module, one line of help)
@@ -35,20 +35,6 @@ COMMANDS = {
     "evaluate": ("dpbn.cli.evaluate", "Compare methods on simulated data, one row per run."),
     "reproduce": ("dpbn.cli.evaluate", "Run the ICML 2020 paper's evaluation again and say what reproduces."),
     "audit": ("dpbn.cli.audit", "Audit the guarantee as a black box; broken mechanisms must be caught."),
-}
-# package -> the extra that brings it
-EXTRAS = {
-    "duckdb": "engines",
-    "ibis": "engines",
-    "matplotlib": "plots",
-    "narwhals": "engines",
-    "networkx": "networkx",
-    "numba": "numba",
-    "polars": "engines",
-    "pyspark": "spark",
-    "sklearn": "sklearn",
-    "starlette": "web",
-    "uvicorn": "web",
 }
 
 
@@ -119,8 +105,9 @@ def main() -> None:
     except BrokenPipeError:  # `dpbn … | head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except ModuleNotFoundError as error:
-        _tell(_missing(error), error)
+    except ModuleNotFoundError as error:  # none of an extra's, which are named by an error of our own
+        package = (error.name or "").partition(".")[0] or "named above"
+        _tell(f"the Python package {package} must be installed, got none", error)
     except OSError as error:
         _tell(": ".join(filter(None, (error.strerror or type(error).__name__, str(error.filename or "")))), error)
     except Exception as error:  # the message may quote private rows: name the kind only
@@ -145,13 +132,6 @@ def script() -> None:
             stream.flush()
     atexit._run_exitfuncs()  # such as those that give back what worker processes shared
     os._exit(code)
-
-
-def _missing(error: ModuleNotFoundError) -> str:
-    package = (error.name or "").partition(".")[0]
-    if package in EXTRAS:
-        return str(MissingExtraError(package, EXTRAS[package]))
-    return f"the Python package {package or 'named above'} must be installed, got none"
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -43,7 +43,7 @@ MOST_NAMED = 4  # weak rows
     help="Compare with this instead of what --given says of NODE; NODE alone: with NODE not observed.",
 )
 @click.option("--interval", type=float, default=0.9, show_default=True, help="Level of the error bars (releases only).")
-@click.option("--no-interval", is_flag=True, help="No error bars, which take most of the time on a large network.")
+@option.no_interval
 @click.option("--plan", "only_plan", is_flag=True, help="Show what the question would take, and do not ask it.")
 @option.json
 def query(
@@ -187,7 +187,7 @@ def map(model: str, targets: tuple[str, ...], given: tuple[str, ...], soft: tupl
 @click.argument("model", type=option.ModelPath())
 @click.argument("table", type=option.InputFile(dir_okay=False))
 @click.argument("target")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write.")
+@option.table_output
 @click.option(
     "--on-impossible",
     type=click.Choice(["error", "prior"]),

@@ -34,7 +34,7 @@ WEAK = "weak rows: so few records that the row cannot be told from an empty one,
 @click.option("--rows", "-n", type=click.IntRange(min=0), required=True, help="How many rows.")
 @click.option("--seed", type=int, help="Repeatable draw.")
 @option.evidence
-@click.option("--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write.")
+@option.table_output
 @option.overwrite
 @option.json
 def sample(

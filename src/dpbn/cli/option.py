@@ -12,6 +12,12 @@ METHODS, NEIGHBORS = ("optimized", "uniform", "icml2020", "exact"), ("add-remove
 
 json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 overwrite = click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+table_output = click.option(
+    "--output", "-o", type=click.Path(dir_okay=False), required=True, help="CSV or Parquet to write."
+)
+no_interval = click.option(
+    "--no-interval", is_flag=True, help="No error bars, which take most of the time on a large network."
+)
 
 
 def evidence(command: Any) -> Any:

@@ -14,7 +14,7 @@ from dpbn.cli.shared import check_output, print_json, warn_if_not_private, worki
 @click.argument("release", type=option.InputFile(dir_okay=False))
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="The page.  [default: RELEASE with .html]")
 @click.option("--title", help="Heading of the page.  [default: the file's name]")
-@click.option("--no-interval", is_flag=True, help="No error bars, which take most of the time on a large network.")
+@option.no_interval
 @option.json
 def report(release: str, output: str | None, title: str | None, no_interval: bool, as_json: bool) -> None:
     """Explain RELEASE: one HTML page that needs no network, privacy.json and MODEL_CARD.md beside it.

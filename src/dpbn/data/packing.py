@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.errors import InputError, TooLargeError
+from dpbn.margins import Names, project
 from dpbn.network import MAX_TABLE_AXES, MAX_TABLE_CELLS, MAX_TOTAL_CELLS
 
-Names = tuple[str, ...]
 Table = NDArray[np.int64]
 
 PACKED_CELLS = 8192  # 32 KB of counters: a larger table saves passes, but its counters leave the nearest cache
@@ -34,17 +34,6 @@ class Group:
     @property
     def cells(self) -> int:
         return math.prod(self.shape)
-
-    def tables(self, superset: Table) -> dict[Names, Table]:
-        """The requested tables, given the counts of the superset."""
-        tables = {}
-        for names in self.sets:
-            rest = tuple(axis for axis, name in enumerate(self.names) if name not in names)
-            kept = [name for name in self.names if name in names]
-            summed = np.asarray(superset.sum(axis=rest, dtype=np.int64))
-            axes = [kept.index(name) for name in names]
-            tables[names] = summed.transpose(axes).copy(order="C")
-        return tables
 
 
 def check_sizes(schema: Schema, sets: Iterable[Names]) -> None:
@@ -113,9 +102,11 @@ def pack(schema: Schema, sets: Sequence[Names], limit: int = PACKED_CELLS) -> tu
     return tuple(groups)
 
 
-def spread(groups: Sequence[Group], supersets: Sequence[Table], sets: Sequence[Names]) -> Mapping[Names, Table]:
+def unpacked(groups: Sequence[Group], supersets: Sequence[Table], sets: Sequence[Names]) -> Mapping[Names, Table]:
     """The requested tables in the order of `sets`."""
-    tables: dict[Names, Table] = {}
-    for group, superset in zip(groups, supersets, strict=True):
-        tables.update(group.tables(superset))
-    return {names: tables[names] for names in sets}
+    found = {
+        names: project(superset, group.names, names).copy(order="C")
+        for group, superset in zip(groups, supersets, strict=True)
+        for names in group.sets
+    }
+    return {names: found[names] for names in sets}

@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.data.encode import plain_type, wrong_type
-from dpbn.data.packing import Group, Names, Table, checked_sets, pack, spread
+from dpbn.data.packing import Group, Table, checked_sets, pack, unpacked
 from dpbn.data.rows import Progress, Reading
 from dpbn.data.sealed import sealed
 from dpbn.errors import DataError, PrivacyError, extra
+from dpbn.margins import Names
 from dpbn.matching import Matching
 
 GROUP_CELLS = 1 << 14  # a scan costs more than cells do: larger groups than in memory
@@ -87,7 +88,7 @@ class PushdownSource:
             supersets.append(_table(group, its, found))
             if self._progress is not None:
                 self._progress(len(supersets) / len(groups))
-        return spread(groups, supersets, sets)
+        return unpacked(groups, supersets, sets)
 
     def sampled_counts(self, sets: Sequence[Names], keep: Callable[[int], NDArray[np.bool_]]) -> Mapping[Names, Table]:
         raise PrivacyError(f"a sample of records must be drawn where they are held, got {self._engine}")

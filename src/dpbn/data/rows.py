@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from dpbn.data.encode import Codes, code_dtype, encode, unknown_mark
 from dpbn.data.kernel import Tally
-from dpbn.data.packing import Names, Table, checked_sets, pack, spread
+from dpbn.data.packing import Table, checked_sets, pack, unpacked
 from dpbn.data.sealed import sealed
 from dpbn.data.units import UnitBound
 from dpbn.domain import Schema
 from dpbn.errors import DataError, did_you_mean
+from dpbn.margins import Names
 from dpbn.matching import Matching
 
 SMALL = 1 << 26  # bytes of codes that are kept of a table on disk, so that a second pass need not read it again
@@ -144,7 +145,7 @@ class RowSource:
         tally = Tally(groups, self._positions)
         for codes in self._codes():
             tally.add(choose(codes))
-        return spread(groups, tally.supersets, sets)
+        return unpacked(groups, tally.supersets, sets)
 
     def _codes(self) -> Iterator[Codes]:
         if self._kept is not None:

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.elimination import cheapest_elimination
 from dpbn.inference.conditional import FEW, Conditionals
 from dpbn.inference.contraction import Array, Scope, arrange
 from dpbn.inference.elimination import EliminationEngine, impossible
@@ -29,7 +29,6 @@ from dpbn.inference.relations import Relations, only
 from dpbn.inference.shadows import Shadows
 
 FLOOR = float(np.finfo(np.float64).tiny)
-LARGE_TREE = 30_000  # cells above which touching cells costs more than calling numpy
 PLACES_KEPT = 512
 TOTAL_FACTOR = 10  # all cliques together may hold this many times the limit of one
 
@@ -46,7 +45,7 @@ class Update:
 
 def plan_tree(model: Model, limit: int) -> tuple[Plan, JunctionTree]:
     """The junction tree of the whole network, refused before any table is allocated if it is too large."""
-    elimination = cheapest_elimination(graph_of_scopes(len(model.sizes), model.scopes), model.sizes, limit=limit)
+    elimination = cheapest_elimination(model.scopes, model.sizes, limit=limit)
     check_size(elimination.largest, limit, "the largest clique of the junction tree")
     tree = junction_tree(elimination, model.sizes)
     check_size(max(tree.cells), max(limit, 64), "the largest clique of the junction tree")

@@ -12,12 +12,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.elimination import cheapest_elimination
 from dpbn.errors import QueryError
 from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
-from dpbn.inference.model import Model, remaining
+from dpbn.inference.model import Model
 from dpbn.inference.plan import check_size
 from dpbn.inference.program import Program
 
@@ -33,10 +33,9 @@ class Differentiator:
     def _compile(self, targets: Scope, hard: frozenset[int], soft: frozenset[int]) -> Program:
         sizes = self.model.sizes
         cells, index = math.prod(sizes[v] for v in targets), len(sizes)
-        scopes: list[Scope] = [remaining(scope, hard) for scope in self.model.scopes]
-        scopes += [targets, *((v,) for v in sorted(soft))]
-        observed = sum(1 << v for v in hard)
-        elimination = cheapest_elimination(graph_of_scopes(index, scopes), sizes, keep=observed, limit=self.limit)
+        scopes = self.model.factors(range(index), hard, soft)
+        scopes.insert(index, targets)
+        elimination = cheapest_elimination(scopes, sizes, limit=self.limit)
         largest = max(elimination.largest, *(cpt.size for cpt in self.model.cpts))
         check_size(largest * cells, self.limit, "the largest factor of these derivatives")
         return Program([(*scope, index) for scope in scopes], elimination.order, (index,), [*sizes, cells])
@@ -46,7 +45,7 @@ class Differentiator:
         model, program = self.model, self._program(targets, *findings.pattern)
         nodes, shape = range(len(model.sizes)), tuple(model.sizes[v] for v in targets)
         answer = np.eye(math.prod(shape)).reshape(*shape, -1)  # one cell of the answer at each place of the index
-        plain = [*(model.sliced(node, findings) for node in nodes), *(findings.soft[v] for v in sorted(findings.soft))]
+        plain = model.tables(nodes, model.factors(nodes, *findings.pattern), findings)
         tables = [np.broadcast_to(table[..., None], (*table.shape, answer.shape[-1])) for table in plain]
         tables.insert(len(nodes), answer)
         trace = program.forward(tables)

@@ -11,7 +11,7 @@ from dpbn.errors import ImpossibleEvidenceError
 from dpbn.graph import ancestors, requisite
 from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.evidence import Findings
-from dpbn.inference.model import Model, remaining
+from dpbn.inference.model import Model
 from dpbn.inference.plan import Plan, plan_elimination
 from dpbn.inference.program import Program
 
@@ -39,18 +39,14 @@ class EliminationEngine:
             relevant = sorted(ancestors(model.parents, {*targets, *hard, *soft}))
         else:
             relevant = list(range(len(model.scopes)))
-        scopes = [remaining(model.scopes[node], hard) for node in relevant]
-        mentioned = {v for scope in scopes for v in scope} | set(targets)
-        scopes += [(v,) for v in sorted(soft & mentioned)]
+        scopes = model.factors(relevant, hard, soft)
         return plan_elimination(scopes, model.sizes, targets, limit=self.limit, relevant=relevant)
 
     def _program(self, targets: Scope, findings: Findings, kind: str) -> tuple[Program, list[Array]]:
-        """The program of a plan and its inputs: sliced CPTs, then likelihoods."""
+        """The program of a plan and its inputs."""
         plan = self.plan(targets, findings, kind)
         assert plan.program is not None
-        tables = [self.model.sliced(node, findings) for node in plan.relevant]
-        tables += [findings.soft[scope[0]] for scope in plan.program.inputs[len(tables) :] if scope]
-        return plan.program, tables
+        return plan.program, self.model.tables(plan.relevant, plan.program.inputs, findings)
 
     def query(self, targets: Scope, findings: Findings) -> Array:
         """P(targets | evidence)."""

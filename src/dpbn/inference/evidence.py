@@ -62,6 +62,11 @@ class Vocabulary:
             hint = likely_variable(name, self.variables)
             raise QueryError(f"a variable must be a node of the network, got {received(name)}{hint}") from None
 
+    def question(self, targets: Any, evidence: Evidence | None) -> tuple[tuple[int, ...], Findings]:
+        """Targets and findings."""
+        findings = self.findings(evidence)
+        return self.targets(listed(targets), findings.hard), findings
+
     def targets(self, names: Sequence[Any], evidence: Iterable[int]) -> tuple[int, ...]:
         """Distinct, known and not observed."""
         if not names:
@@ -139,6 +144,16 @@ class Vocabulary:
         if not np.all(np.isfinite(vector) & (vector >= 0)):
             raise QueryError(f"soft evidence on {name!r} must be finite and >= 0, got {vector.tolist()}")
         return vector
+
+
+def listed(targets: Any) -> list[Any]:
+    """Names of targets, read once; a single name is a list of one."""
+    if isinstance(targets, str):
+        return [targets]
+    try:
+        return list(targets)
+    except TypeError:
+        raise QueryError(f"targets must be a name or a list of names, got {type(targets).__name__}") from None
 
 
 def _several(value: Any) -> bool:

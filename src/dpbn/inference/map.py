@@ -8,13 +8,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.elimination import cheapest_elimination
 from dpbn.graph import ancestors
 from dpbn.inference.buckets import Buckets
 from dpbn.inference.contraction import Array, Scope
 from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
-from dpbn.inference.model import Model, remaining
+from dpbn.inference.model import Model
 from dpbn.inference.plan import check_size
 from dpbn.inference.program import TINY, Program
 
@@ -44,8 +44,8 @@ class MaximumEngine:
 
     def map(self, targets: Scope, findings: Findings) -> tuple[dict[int, int], float]:
         """The most probable codes of `targets` (all else summed) and ln P(those codes, evidence)."""
-        relevant, soft, parts, buckets = self._plan(targets, *findings.pattern)
-        tables = [self.model.sliced(node, findings) for node in relevant] + [findings.soft[v] for v in soft]
+        relevant, factors, parts, buckets = self._plan(targets, *findings.pattern)
+        tables = self.model.tables(relevant, factors, findings)
         if parts is None:
             found, best = maximise(buckets, tables, logs=False)
         else:
@@ -61,25 +61,20 @@ class MaximumEngine:
 
     def _make_plan(
         self, targets: Scope, hard: frozenset[int], soft: frozenset[int]
-    ) -> tuple[list[int], list[int], list[tuple[Program, list[int]]] | None, Buckets]:
+    ) -> tuple[list[int], list[Scope], list[tuple[Program, list[int]]] | None, Buckets]:
         model = self.model
         relevant = sorted(ancestors(model.parents, {*targets, *hard, *soft}))
-        soft_here = sorted(soft)
-        scopes = [remaining(model.scopes[node], hard) for node in relevant] + [(v,) for v in soft_here]
+        scopes = factors = model.factors(relevant, hard, soft)
         parts = None
         if {v for scope in scopes for v in scope} - set(targets):
             parts, scopes = self._sum_parts(scopes, set(targets))
-        return relevant, soft_here, parts, Buckets(scopes, self._order(scopes, ()), model.sizes)
+        return relevant, factors, parts, Buckets(scopes, self._order(scopes, ()), model.sizes)
 
     def _order(self, scopes: Sequence[Scope], keep: Scope) -> tuple[int, ...]:
-        """In which order the variables of `scopes` but `keep` go, the others of the network being left out of sight."""
-        here = sorted({v for scope in scopes for v in scope})
-        place = {v: i for i, v in enumerate(here)}
-        graph = graph_of_scopes(len(here), [[place[v] for v in scope] for scope in scopes])
-        kept = sum(1 << place[v] for v in keep)
-        elimination = cheapest_elimination(graph, [self.model.sizes[v] for v in here], keep=kept, limit=self.limit)
+        """In which order the variables of `scopes` but `keep` go."""
+        elimination = cheapest_elimination(scopes, self.model.sizes, keep=keep, limit=self.limit)
         check_size(elimination.largest, self.limit, SUBJECT)
-        return tuple(here[i] for i in elimination.order)
+        return elimination.order
 
     def _sum_parts(self, scopes: list[Scope], targets: set[int]) -> tuple[list[tuple[Program, list[int]]], list[Scope]]:
         """Sum out all but the targets, one program per part that its summed variables hold together."""

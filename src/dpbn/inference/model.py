@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from dpbn.errors import QueryError
@@ -28,9 +28,19 @@ class Model:
         self.cpts = list(cpts)
         self.zeros = frozenset(v for v, cpt in enumerate(self.cpts) if not cpt.all())
 
-    def sliced(self, node: int, findings: Findings) -> Array:
+    def factors(self, nodes: Iterable[int], hard: Collection[int], soft: Collection[int]) -> list[Scope]:
+        """The CPTs of `nodes` at observed states, then the likelihoods of soft findings on what they mention."""
+        scopes = [tuple(v for v in self.scopes[node] if v not in hard) for node in nodes]
+        mentioned = {v for scope in scopes for v in scope}
+        return [*scopes, *((v,) for v in sorted(soft) if v in mentioned)]
+
+    def tables(self, nodes: Sequence[int], factors: Sequence[Scope], findings: Findings) -> list[Array]:
+        """One for each of the `factors` of `nodes`."""
+        likelihoods = [findings.soft[v] for scope in factors[len(nodes) :] for v in scope]
+        return [*(self._sliced(node, findings.hard) for node in nodes), *likelihoods]
+
+    def _sliced(self, node: int, hard: Mapping[int, int]) -> Array:
         """The CPT of `node` at the observed states; observed axes are gone."""
-        hard = findings.hard
         scope = self.scopes[node]
         if not any(v in hard for v in scope):
             return self.cpts[node]
@@ -57,19 +67,3 @@ def model_of(source: Any) -> Model:
     # files round their rows to a few digits; exact sums make a barren node the number one in every strategy
     cpts = [cpt / cpt.sum(axis=-1, keepdims=True) for cpt in (network.cpt(node) for node in network.nodes)]
     return Model(network.structure, cpts)
-
-
-def listed(targets: Any) -> list[Any]:
-    """Names of targets, read once; a single name is a list of one."""
-    if isinstance(targets, str):
-        return [targets]
-    try:
-        return list(targets)
-    except TypeError:
-        raise QueryError(f"targets must be a name or a list of names, got {type(targets).__name__}") from None
-
-
-def remaining(scope: Scope, observed: Iterable[int]) -> Scope:
-    """The variables of `scope` that are not observed."""
-    gone = set(observed)
-    return tuple(v for v in scope if v not in gone)

@@ -13,7 +13,7 @@ from dpbn.errors import ImpossibleEvidenceError, StructureError
 from dpbn.graph import ancestors
 from dpbn.inference.contraction import BATCH, Array, Scope
 from dpbn.inference.evidence import Evidence, Findings
-from dpbn.inference.model import Model, listed, remaining
+from dpbn.inference.model import Model
 from dpbn.inference.plan import CELL_LIMIT, Plan, plan_elimination
 from dpbn.inference.program import Program
 from dpbn.network import ROW_SUM_TOLERANCE, Structure
@@ -55,8 +55,7 @@ class BatchInference:
 
     def query(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> NDArray[np.float64]:
         """P(targets | evidence) of every network: axes (batch, *targets)."""
-        findings = self._words.findings(evidence)
-        variables = self._words.targets(listed(targets), findings.hard)
+        variables, findings = self._words.question(targets, evidence)
         plan, program, chunk = self._programs(variables, *findings.pattern, "joint")
         table = np.zeros((*(self._model.sizes[v] for v in variables), self.batch))
         for start in range(0, self.batch, chunk):
@@ -95,11 +94,9 @@ class BatchInference:
             relevant = list(range(len(model.sizes)))
         else:
             relevant = sorted(ancestors(model.parents, {*targets, *hard, *soft}))
-        plain = [remaining(model.scopes[node], hard) for node in relevant]
-        plan = plan_elimination(
-            [*plain, *((v,) for v in sorted(soft))], model.sizes, targets, limit=CELL_LIMIT, relevant=relevant
-        )
-        scopes = [*((*scope, BATCH) for scope in plain), *((v,) for v in sorted(soft))]
+        factors = model.factors(relevant, hard, soft)
+        plan = plan_elimination(factors, model.sizes, targets, limit=CELL_LIMIT, relevant=relevant)
+        scopes = [*((*scope, BATCH) for scope in factors[: len(relevant)]), *factors[len(relevant) :]]
         chunk = max(1, min(self.batch, CHUNK_CELLS // max(plan.largest, 1)))
         program = Program(scopes, plan.order, (*targets, BATCH), [*model.sizes, chunk])
         return plan, program, chunk

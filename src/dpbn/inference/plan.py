@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.elimination import cheapest_elimination
 from dpbn.errors import TooLargeError
 from dpbn.inference.contraction import Scope
 from dpbn.inference.program import Program
@@ -67,11 +67,8 @@ def plan_elimination(
 ) -> Plan:
     """Try every heuristic on the factors' graph, keep the cheapest, refuse it if too large, compile it."""
     subject = "the largest factor of this question"
-    keep = sum(1 << variable for variable in output)
     check_size(math.prod(sizes[v] for v in output), limit, "the answer")
-    present = {v for scope in scopes for v in scope}
-    absent = sum(1 << variable for variable in range(len(sizes)) if variable not in present)
-    elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=keep | absent, limit=limit)
+    elimination = cheapest_elimination(scopes, sizes, keep=output, limit=limit)
     check_size(elimination.largest, limit, subject)
     program = Program(scopes, elimination.order, output, sizes)
     check_size(program.largest, limit, subject)

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from dpbn.errors import ImpossibleEvidenceError, QueryError, TooLargeError, received
 from dpbn.inference.answer import Answer, Comparison
-from dpbn.inference.calibrated import LARGE_TREE, CalibratedTree, plan_tree
+from dpbn.inference.calibrated import CalibratedTree, plan_tree
 from dpbn.inference.columns import MISSING, column_codes, columns_of
 from dpbn.inference.derivatives import Differentiator
 from dpbn.inference.elimination import EliminationEngine, impossible
-from dpbn.inference.evidence import Evidence, Findings
+from dpbn.inference.evidence import Evidence, Findings, listed
 from dpbn.inference.explanation import Explanation
 from dpbn.inference.junction_tree import JunctionTree
 from dpbn.inference.map import MaximumEngine
-from dpbn.inference.model import listed, model_of
+from dpbn.inference.model import model_of
 from dpbn.inference.plan import CELL_LIMIT, Plan
 from dpbn.inference.predict import Predictor, impossible_rows
 from dpbn.inference.sampling import Sampler
@@ -38,6 +38,7 @@ STRATEGIES = ("auto", "elimination", "junction-tree")
 
 LARGEST_LOG = math.log(np.finfo(np.float64).max)
 QUESTIONS_KEPT = 4096
+LARGE_TREE = 30_000  # cells above which touching cells costs more than calling numpy
 WORTH_A_PLAN = 4  # times a question is asked of a large tree before it gets a plan of its own
 
 
@@ -81,8 +82,7 @@ class Inference:
 
     def query(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> Answer:
         """P(targets | evidence) as a table with one axis per target, in the order asked."""
-        findings = self._words.findings(evidence)
-        variables = self._words.targets(listed(targets), findings.hard)
+        variables, findings = self._words.question(targets, evidence)
         tree = self._tree
         values = None
         if tree is not None and not self._elimination_pays(tree, variables, findings):
@@ -131,7 +131,7 @@ class Inference:
 
     def weak_rows(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> list[WeakRow]:
         """CPT rows below the noise floor that the answer to this question leans on, heaviest first."""
-        names = [self.nodes[v] for v in self._words.targets(listed(targets), self._words.findings(evidence).hard)]
+        names = [self.nodes[v] for v in self._words.question(targets, evidence)[0]]
         if not self._noisy:
             return []
         from dpbn.uncertainty.leaning import weak_rows_behind
@@ -216,8 +216,7 @@ class Inference:
 
     def map(self, targets: str | Iterable[str], evidence: Evidence | None = None) -> tuple[dict[str, str], float]:
         """The most probable states of `targets` together (all else summed), and P(those states | evidence)."""
-        findings = self._words.findings(evidence)
-        return self._maximise(self._words.targets(listed(targets), findings.hard), findings)
+        return self._maximise(*self._words.question(targets, evidence))
 
     def _maximise(self, targets: tuple[int, ...], findings: Findings) -> tuple[dict[str, str], float]:
         return self._told(targets, findings, *self._maximum.map(tuple(sorted(targets)), findings))
@@ -288,8 +287,7 @@ class Inference:
 
         A cell moves alone, its row is not made to sum to one again: what has a meaning are differences within a row.
         """
-        findings = self._words.findings(evidence)
-        variables = self._words.targets(listed(targets), findings.hard)
+        variables, findings = self._words.question(targets, evidence)
         return dict(zip(self.nodes, self._differentiator.by_cells(variables, findings), strict=True))
 
     def sample(self, rows: int, evidence: Evidence | None = None, seed: int | None = None) -> pandas.DataFrame:
@@ -302,8 +300,7 @@ class Inference:
 
         The tree is the whole network's and compiled once; an elimination is pruned for this question.
         """
-        findings = self._words.findings(evidence)
-        variables = self._words.targets(listed(targets), findings.hard)
+        variables, findings = self._words.question(targets, evidence)
         planned = self._planned_tree
         if planned is None or self._cheaper.get((variables, findings.pattern)):
             return self._elimination.plan(variables, findings)

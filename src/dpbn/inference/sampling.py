@@ -10,13 +10,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.elimination import cheapest_elimination
 from dpbn.graph import ancestors
 from dpbn.inference.buckets import Buckets
 from dpbn.inference.contraction import Scope
 from dpbn.inference.elimination import impossible
 from dpbn.inference.evidence import Findings
-from dpbn.inference.model import Model, remaining
+from dpbn.inference.model import Model
 from dpbn.inference.plan import check_size
 from dpbn.sampling import check_draw
 
@@ -30,24 +30,23 @@ class Sampler:
         self._order = [model.vocabulary.positions[name] for name in model.structure.dag.order]
         self._plan = lru_cache(64)(self._make_plan)
 
-    def _make_plan(self, hard: frozenset[int], soft: frozenset[int]) -> tuple[list[int], list[int], Buckets]:
+    def _make_plan(
+        self, hard: frozenset[int], soft: frozenset[int]
+    ) -> tuple[list[int], list[Scope], list[int], Buckets]:
         sizes = self.model.sizes
         above = ancestors(self.model.parents, {*hard, *soft})
         relevant, barren = sorted(above), [v for v in self._order if v not in above]
-        scopes: list[Scope] = [remaining(self.model.scopes[node], hard) for node in relevant]
-        scopes += [(v,) for v in sorted(soft)]
-        kept = sum(1 << v for v in (*hard, *barren))
-        elimination = cheapest_elimination(graph_of_scopes(len(sizes), scopes), sizes, keep=kept, limit=self.limit)
+        factors = self.model.factors(relevant, hard, soft)
+        elimination = cheapest_elimination(factors, sizes, limit=self.limit)
         check_size(elimination.largest, self.limit, "the largest factor of this sampler")
-        return relevant, barren, Buckets(scopes, elimination.order, sizes)
+        return relevant, factors, barren, Buckets(factors, elimination.order, sizes)
 
     def codes(self, rows: int, findings: Findings, seed: int | None) -> list[NDArray[np.int64]]:
         """One array of codes per node, in node order."""
         model = self.model
         check_draw(rows, len(model.sizes), seed)
-        relevant, barren, buckets = self._plan(*findings.pattern)
-        tables = [model.sliced(node, findings) for node in relevant]
-        tables += [findings.soft[v] for v in sorted(findings.soft)]
+        relevant, factors, barren, buckets = self._plan(*findings.pattern)
+        tables = model.tables(relevant, factors, findings)
         products, log = buckets.sweep(tables, lambda product: np.add.reduce(product, axis=-1))
         if log == -np.inf:
             raise impossible(model, findings)

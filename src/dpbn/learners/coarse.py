@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from dpbn.graph import Dag
 from dpbn.learners.strategy import holders_of, holding
-from dpbn.measurement import Look, Names
+from dpbn.margins import Names
+from dpbn.measurement import Look
 from dpbn.network import Structure
 from dpbn.privacy.noise import LARGEST_COUNT
 

@@ -1,6 +1,7 @@
-"""Tables that agree: which sets noisy tables share, and the least-squares estimate that makes them agree.
+"""Tables that agree: which sets noisy tables share, and how they are made to agree.
 
-All tables are arrays with a leading batch axis (independent repetitions) and then one axis per variable.
+By least squares (arrays have a leading batch axis of independent repetitions, then one axis per variable), or by
+averages with weights that are given (`make_consistent`).
 
 Why one pass is exact. Split a table into its analysis-of-variance components, one per subset of its
 variables. Equal independent noise on every cell makes the components independent, and the components of a
@@ -16,18 +17,21 @@ intersection themselves, so the components of one visit are all of the one kind 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
 from dpbn.learners.strategy import holders_of, holding, in_order
-from dpbn.measurement import Moments, Names
+from dpbn.margins import Names, project, spread
+from dpbn.measurement import Moments
 
 Array = NDArray[np.float64]
+Key = TypeVar("Key")
 
 SMALL = 1 << 10  # cells of a table times those of its margin, summed by a matrix product: 200 of them on one thread
 
@@ -83,8 +87,8 @@ def member(schema: Schema, tables: Sequence[Names], index: int, subset: Names) -
     return Member(index, axes, shape)
 
 
-def overlaps(schema: Schema, tables: Sequence[Names]) -> tuple[Overlap, ...]:
-    """Every intersection of two or more tables, from the empty set up. Names stand in schema order."""
+def intersections(tables: Sequence[Names]) -> list[frozenset[str]]:
+    """What two or more tables share, by size from the empty set."""
     sets = [frozenset(names) for names in tables]
     holders = holders_of(dict(enumerate(tables)))
 
@@ -92,14 +96,17 @@ def overlaps(schema: Schema, tables: Sequence[Names]) -> tuple[Overlap, ...]:
         return {index for name in subset for index in holders[name]}
 
     closure: set[frozenset[str]] = set()
-    fresh = {
-        sets[i] & sets[j] for i, names in enumerate(tables) for j in neighbours(names) if i != j and sets[i] & sets[j]
-    }
+    fresh = {sets[i] & sets[j] for i, names in enumerate(tables) for j in neighbours(names) if i != j}
     while fresh:
         closure |= fresh
-        fresh = {shared & sets[j] for shared in fresh for j in neighbours(shared)} - closure - {frozenset()}
-    result = []
-    for shared in [frozenset[str](), *sorted(closure, key=lambda s: (len(s), sorted(s)))]:
+        fresh = {shared & sets[j] for shared in fresh for j in neighbours(shared)} - closure
+    return [frozenset[str](), *sorted(closure, key=lambda s: (len(s), sorted(s)))]
+
+
+def overlaps(schema: Schema, tables: Sequence[Names]) -> tuple[Overlap, ...]:
+    """Every intersection of two or more tables, from the empty set up. Names stand in schema order."""
+    holders, result = holders_of(dict(enumerate(tables))), []
+    for shared in intersections(tables):
         inside = holding(holders, shared) if shared else set(range(len(tables)))
         if len(inside) > 1:
             subset = in_order(schema, shared)
@@ -133,3 +140,25 @@ def least_squares(values: Sequence[Array], noises: Sequence[Moments], shared: Se
         for m, margin in zip(overlap.members, margins, strict=True):
             tables[m.table] = tables[m.table] + m.spread(mean - margin) * (overlap.cells / cells[m.table])
     return tables
+
+
+def make_consistent(tables: Mapping[Key, tuple[Names, Array]], weights: Mapping[Key, float]) -> dict[Key, Array]:
+    """Mutual consistency (Procedure 1, line 3; the step of PriView), tables without a batch axis.
+
+    Average the projections on every shared set A, and spread the correction evenly over cells:
+    M_t += |dom A| / |dom t| * (M_A - M_t[A]).
+    """
+    values = {key: np.array(table, dtype=np.float64) for key, (_, table) in tables.items()}
+    axes = {key: names for key, (names, _) in tables.items()}
+    for shared in intersections(list(axes.values())):
+        order = tuple(sorted(shared))
+        members = [key for key, names in axes.items() if shared <= set(names)]
+        if len(members) < 2:
+            continue
+        margins = {key: project(values[key], axes[key], order) for key in members}
+        total = sum(weights[key] for key in members)
+        target = sum(weights[key] / total * margins[key] for key in members)
+        for key in members:
+            correction = (target - margins[key]) * (margins[key].size / values[key].size)
+            values[key] += spread(correction, order, axes[key])
+    return values

@@ -48,7 +48,8 @@ from dpbn.learners.shrinkage import Posterior, Prior, fitted_prior
 from dpbn.learners.stein import Rows, per_repetition, probed
 from dpbn.learners.strategy import holders_of, holding, in_order
 from dpbn.learners.twins import shared
-from dpbn.measurement import Measurement, Moments, Names
+from dpbn.margins import Names
+from dpbn.measurement import Measurement, Moments
 from dpbn.network import Structure
 
 Array = NDArray[np.float64]

@@ -39,7 +39,7 @@ from dpbn.learners.strategy import (
     of_their_own,
     table_costs,
 )
-from dpbn.measurement import Names
+from dpbn.margins import Names
 from dpbn.network import Structure
 from dpbn.privacy import joint
 
@@ -115,7 +115,7 @@ def deviations(schema: Schema, plan: Grouping) -> dict[frozenset[str], float]:
 
 def clear_error(
     structure: Structure,
-    groups: Sequence[Group],
+    groups: Sequence[Sequence[Names]],
     shares: Sequence[float],
     public: Iterable[str] = (),
     weights: Mapping[str, float] | None = None,
@@ -124,8 +124,8 @@ def clear_error(
 
     A size beyond LARGE counts as LARGE: what is hopeless under any plan must not choose between them.
     """
-    families = family_weights(structure, public, weights)[1]
-    weight, half, owner = _errors(structure.schema, groups, families, _size, LARGE)
+    families, sets = family_weights(structure, public, weights)[1], [tuple(map(frozenset, group)) for group in groups]
+    weight, half, owner = _errors(structure.schema, sets, families, _size, LARGE)
     return float(np.sum(weight * half / np.asarray(shares)[owner]))
 
 

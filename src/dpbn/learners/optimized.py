@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,6 @@ from dpbn.measurement import (
     AT_ONCE,
     Joint,
     Measurement,
-    Names,
     Request,
     estimated_rows,
     total_loss,
@@ -109,10 +108,7 @@ def measure_once(
     if budget.delta > 0:
         asked = with_delta(plan_tables(structure, public, weights, power=OF_PRECISION), budget, sensitivity)
         plan = plan_groups(structure, MOST_SIGNAL, public, weights) if together else alone(structure, public, weights)
-
-        def error(groups: Sequence[Sequence[Names]], shares: Sequence[float]) -> float:
-            return clear_error(structure, [tuple(map(frozenset, group)) for group in groups], shares, public, weights)
-
+        error = partial(clear_error, structure, public=public, weights=weights)
         # a Laplace table with the share e of epsilon has a deviation of root(2) l1 / (e epsilon)
         spread = [math.sqrt(variance_apart(r.mechanism, r.scale, r.draws)) for r in asked]
         shares = [math.sqrt(2.0) * sensitivity.l1 / (budget.epsilon * deviation) for deviation in spread]

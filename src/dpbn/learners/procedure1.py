@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.learners.mutual_consistency import make_consistent
+from dpbn.learners.consistency import make_consistent
 from dpbn.measure import Curator
 from dpbn.measurement import Request
 from dpbn.network import Structure

@@ -26,10 +26,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.elimination import cheapest_elimination, graph_of_scopes
+from dpbn.elimination import cheapest_elimination
 from dpbn.inference.contraction import BATCH
 from dpbn.inference.program import Program
-from dpbn.measurement import Names
+from dpbn.margins import Names
 from dpbn.network import Structure
 
 Array = NDArray[np.float64]
@@ -54,8 +54,7 @@ class ModelMargins:
         extra = [tuple(position(name) for name in names) for names in tables]
         self._scopes = [*families, *extra]
         self._shapes = [structure.schema.shape(names) for names in tables]
-        graph = graph_of_scopes(len(self._sizes), self._scopes)
-        elimination = cheapest_elimination(graph, self._sizes, limit=CHEAP_CELLS)
+        elimination = cheapest_elimination(self._scopes, self._sizes, limit=CHEAP_CELLS)
         self.largest = elimination.largest
         self._width = max(1, CHUNK_CELLS // self.largest, min(AT_ONCE, MOST_CELLS // elimination.cells))
         self._order = elimination.order

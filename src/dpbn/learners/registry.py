@@ -56,5 +56,6 @@ def learner_of(
 
 
 def takes_workload(method: str) -> bool:
-    """Whether `method` can steer its budget by a workload."""
-    return "workload" in inspect.signature(LEARNERS[method]).parameters
+    """Whether `method` is one that can steer its budget by a workload."""
+    known = isinstance(method, str) and method in LEARNERS
+    return known and "workload" in inspect.signature(LEARNERS[method]).parameters

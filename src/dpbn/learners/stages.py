@@ -22,8 +22,9 @@ from dpbn.learners.estimate import estimate, family_homes, family_margin, layout
 from dpbn.learners.influence import influences
 from dpbn.learners.refinement import CHEAP_CELLS, model_margins
 from dpbn.learners.strategy import Strategy
+from dpbn.margins import Names
 from dpbn.measure import Curator
-from dpbn.measurement import Ladder, Measurement, Moments, Names, Request, estimated_rows
+from dpbn.measurement import Ladder, Measurement, Moments, Request, estimated_rows
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.workload import Workload

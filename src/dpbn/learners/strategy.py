@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from dpbn.domain import Schema
-from dpbn.measurement import Names
+from dpbn.margins import Names
 from dpbn.network import MAX_TABLE_AXES, MAX_TOTAL_CELLS, Structure
 
 Key = TypeVar("Key")

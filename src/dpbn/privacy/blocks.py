@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.errors import PrivacyError
+from dpbn.margins import Names
 
-Names = tuple[str, ...]
 Integers = NDArray[np.int64]
 
 

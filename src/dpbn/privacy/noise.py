@@ -34,10 +34,7 @@ _FEW = 64  # coins: below, plain integers are faster than arrays
 
 
 class Noise(Protocol):
-    """A source of noise. `private` says whether what it touches may be called private."""
-
-    @property
-    def private(self) -> bool: ...
+    """A source of noise."""
 
     def laplace(self, counts: Counts, scale: float) -> Counts: ...
 
@@ -90,8 +87,6 @@ def _check_draws(draws: int) -> int:
 
 class SecureNoise:
     """Exact samplers on the operating system's randomness. Cannot be seeded."""
-
-    private = True
 
     def laplace(self, counts: Counts, scale: float) -> Counts:
         return bridge.add_discrete_laplace(_check_counts(counts), check_scale(scale))
@@ -223,8 +218,6 @@ class InsecureNoise:
     Floating point inside, so never private; the laws are the discrete ones all the same. Discrete Gaussian draws
     come from a table of the law up to scale 1000 and are rounded normals of matched variance above it.
     """
-
-    private = False
 
     def __init__(self, seed: int | None = None):
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0):

@@ -73,13 +73,9 @@ def summed_epsilon(laws: Sequence[Law], touched: int, delta: float, *, proved: b
     return min(pure, found) * (1.0 if proved else 1.0 + SLACK)
 
 
-def summed_laws(shares: Sequence[float], touched: int, epsilon: float, delta: float) -> tuple[Law, ...] | None:
-    """The least noise for tables whose precisions are in proportion to `shares`; None where others have less."""
-    return _laws(tuple(shares), touched, epsilon, delta)
-
-
 @lru_cache(maxsize=64)
-def _laws(shares: tuple[float, ...], touched: int, epsilon: float, delta: float) -> tuple[Law, ...] | None:
+def summed_laws(shares: tuple[float, ...], touched: int, epsilon: float, delta: float) -> tuple[Law, ...] | None:
+    """The least noise for tables whose precisions are in proportion to `shares`; None where others have less."""
     if not 2 <= len(shares) <= MOST_TABLES or not delta >= LEAST_DELTA or not 1e-4 <= epsilon <= 1e4:
         return None
     whole = math.fsum(shares)

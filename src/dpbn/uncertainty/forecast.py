@@ -186,9 +186,7 @@ def plan(
     Budget(epsilon, delta)  # refuses a bad budget before anything is simulated
     sensitivity = Sensitivity(neighbors, max_contributions)  # type: ignore[arg-type]
     queries = checked_workload(structure, () if workload is None else workload)
-    learner = learner_of(method, options, delta, None, plan)
-    if queries and takes_workload(method):
-        learner = learner_of(method, options, delta, queries)
+    learner = learner_of(method, options, delta, queries if takes_workload(method) else None, plan)
     return _Simulation(
         structure=structure,
         rows=rows,

@@ -26,6 +26,9 @@ class WeakRow:
     parents: dict[str, str]
     weight: float
 
+    def __hash__(self) -> int:
+        return hash((self.node, *self.parents.items(), self.weight))
+
     def __str__(self) -> str:
         given = ", ".join(f"{name}={state}" for name, state in self.parents.items())
         return f"P({self.node}{' | ' + given if given else ''})"

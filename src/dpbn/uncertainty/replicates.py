@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from dpbn.learners.procedure1 import normalised_rows
 from dpbn.learners.refinement import CHEAP_CELLS, ModelMargins
-from dpbn.measurement import Names, estimated_rows
+from dpbn.margins import Names
+from dpbn.measurement import estimated_rows
 from dpbn.network import BayesianNetwork, Structure
 from dpbn.support import Support, supports
 from dpbn.uncertainty.reestimate import estimator_of

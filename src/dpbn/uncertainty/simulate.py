@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.measurement import Measurement, Names, with_noise
+from dpbn.margins import Names
+from dpbn.measurement import Measurement, with_noise
 from dpbn.network import BayesianNetwork
 from dpbn.privacy import blocks
 from dpbn.privacy.noise import InsecureNoise

@@ -116,7 +116,7 @@ def _compare(engine: Inference, question: Question) -> dict[str, Any]:
     _check_cells("a comparison", found.values.size, COMPARED_CELLS)
     noisy = found.bars is not None
     intervals = {part: np.stack(found.interval(question.level, part), axis=-1).tolist() for part in PARTS if noisy}
-    weak = [{"node": row.node, "parents": dict(row.parents), "weight": min(row.weight, 1.0)} for row in found.weak_rows]
+    weak = [_row(row) for row in found.weak_rows]
     return {**found.to_dict(), "level": question.level, "intervals": intervals or None, "weak_rows": weak}
 
 
@@ -145,18 +145,16 @@ def _intervals(engine: Inference, question: Question) -> dict[str, Any]:
 def _weak_rows(engine: Inference, question: Question) -> dict[str, Any]:
     """The rows below the noise floor that posteriors lean on, each once, and which of them lie behind which node."""
     engine.posteriors(question.findings)  # refuses unknown names and impossible evidence
-    found = leanings(engine, question.findings)
-    places: dict[tuple[Any, ...], int] = {}
+    places: dict[WeakRow, int] = {}
     behind = {
-        node: {"share": its.share, "rows": [places.setdefault(_key(row), len(places)) for row in its.rows]}
-        for node, its in found.items()
+        node: {"share": its.share, "rows": [places.setdefault(row, len(places)) for row in its.rows]}
+        for node, its in leanings(engine, question.findings).items()
     }
-    rows = [{"node": node, "parents": dict(parents), "weight": min(weight, 1.0)} for node, parents, weight in places]
-    return {"rows": rows, "behind": behind}
+    return {"rows": [_row(row) for row in places], "behind": behind}
 
 
-def _key(row: WeakRow) -> tuple[str, tuple[tuple[str, str], ...], float]:
-    return row.node, tuple(row.parents.items()), row.weight
+def _row(row: WeakRow) -> dict[str, Any]:
+    return {"node": row.node, "parents": row.parents, "weight": min(row.weight, 1.0)}
 
 
 def _stability(engine: Inference, question: Question) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.learners.mutual_consistency import project
 from dpbn.learners.procedure1 import normalised_rows
+from dpbn.margins import Names, project
 from dpbn.measure import CountSource, Curator
-from dpbn.measurement import Names, Request
+from dpbn.measurement import Request
 from dpbn.network import Structure
 from dpbn.privacy import accounting
 from dpbn.privacy.guarantee import Budget, Sensitivity

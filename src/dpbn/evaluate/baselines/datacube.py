@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from dpbn.errors import TooLargeError
 from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, maximal, measure_tables, smallest_cover
-from dpbn.learners.mutual_consistency import make_consistent
+from dpbn.learners.consistency import make_consistent
+from dpbn.margins import Names
 from dpbn.measure import CountSource
-from dpbn.measurement import Names
 from dpbn.network import Structure
 
 MOST_NODES = 14

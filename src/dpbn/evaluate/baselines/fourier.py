@@ -17,10 +17,9 @@ import numpy as np
 
 from dpbn.evaluate.baselines.common import Array, families
 from dpbn.evaluate.baselines.residuals import closure, subsets
-from dpbn.learners.mutual_consistency import project, spread
 from dpbn.learners.procedure1 import normalised_rows
+from dpbn.margins import Names, project, spread
 from dpbn.measure import CountSource
-from dpbn.measurement import Names
 from dpbn.network import Structure
 
 FLAT_PRIOR = 1.0

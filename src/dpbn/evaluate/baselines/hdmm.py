@@ -19,8 +19,8 @@ import numpy as np
 from dpbn.errors import TooLargeError
 from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, maximal, measure_tables
 from dpbn.evaluate.baselines.residuals import closure, least_squares, residual_dimension
+from dpbn.margins import Names
 from dpbn.measure import CountSource
-from dpbn.measurement import Names
 from dpbn.network import Structure
 
 STEPS, NEGLIGIBLE, MOST_CANDIDATES = 400, 1e-3, 4000

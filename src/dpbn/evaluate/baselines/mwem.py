@@ -16,9 +16,8 @@ import numpy as np
 
 from dpbn.errors import TooLargeError
 from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, maximal
-from dpbn.learners.mutual_consistency import project, spread
+from dpbn.margins import Names, project, spread
 from dpbn.measure import CountSource
-from dpbn.measurement import Names
 from dpbn.network import Structure
 from dpbn.privacy.noise import InsecureNoise
 

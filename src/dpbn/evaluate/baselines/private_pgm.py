@@ -17,8 +17,8 @@ import numpy as np
 
 from dpbn.errors import TooLargeError, extra
 from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, measure_tables
+from dpbn.margins import Names
 from dpbn.measure import CountSource
-from dpbn.measurement import Names
 from dpbn.network import Structure
 
 STEPS, TOLERANCE, MOST_MODEL_CELLS = 10_000, 1e-5, 5_000_000

@@ -19,9 +19,9 @@ from functools import lru_cache
 import numpy as np
 
 from dpbn.evaluate.baselines.common import Array, cpts_from_tables, families, maximal, measure_tables
-from dpbn.learners.mutual_consistency import make_consistent, project, spread
+from dpbn.learners.consistency import make_consistent
+from dpbn.margins import Names, project, spread
 from dpbn.measure import CountSource
-from dpbn.measurement import Names
 from dpbn.network import Structure
 
 VIEW_CELLS = 256

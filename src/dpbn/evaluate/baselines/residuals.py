@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbn.domain import Schema
-from dpbn.learners.mutual_consistency import project, spread
-from dpbn.measurement import Names
+from dpbn.margins import Names, project, spread
 
 Array = NDArray[np.float64]
 
