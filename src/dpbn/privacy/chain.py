@@ -164,13 +164,6 @@ def _exponent(text: str) -> int:
     return int(digits[1]) if digits else 0
 
 
-def _shown(value: object) -> str:
-    try:
-        return repr(value)
-    except ValueError:
-        return "one of thousands of digits"
-
-
 def exact_amount(subject: str, value: Amount, *, zero: bool = False) -> Fraction:
     """An exact fraction, refused unless finite and above 0 (or 0 where that is allowed)."""
     requirement = "finite and at least 0" if zero else "finite and above 0"
@@ -181,7 +174,7 @@ def exact_amount(subject: str, value: Amount, *, zero: bool = False) -> Fraction
         exact = Fraction(int(exact.numerator), int(exact.denominator))  # NumPy's whole numbers wrap around at 64 bits
         _ = float(exact), str(exact)  # one that can be shown and kept
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        raise BudgetError(f"{subject} must be a number, {requirement}, got {_shown(value)}") from None
+        raise BudgetError(f"{subject} must be a number, {requirement}, got {received(value)}") from None
     if exact < 0 or (exact == 0 and not zero):
         raise BudgetError(f"{subject} must be {requirement}, got {value!r}")
     return exact

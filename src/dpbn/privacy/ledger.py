@@ -136,7 +136,7 @@ class Ledger:
         about = {"structure": structure, "method": method, "note": note, "protects": protects}
         for subject, value in about.items():
             if not isinstance(value, str):  # others may be read back as something else, and no hash would fit
-                raise BudgetError(f"{subject} of a charge must be a text, got {value!r:.80}")
+                raise BudgetError(f"{subject} of a charge must be a text, got {received(value)}")
 
         def append(connection: sqlite3.Connection) -> Entry:
             now = self._balance(connection, dataset)
@@ -162,7 +162,7 @@ class Ledger:
         """Note which release a charge was spent on."""
         _text("release_id", release_id)
         if not isinstance(entry, int) or not 0 < entry < 2**63:
-            raise BudgetError(f"an entry to name must be a charge in this ledger, got {entry!r:.80}")
+            raise BudgetError(f"an entry to name must be a charge in this ledger, got {received(entry)}")
 
         def append(connection: sqlite3.Connection) -> Entry:
             charge = self._at(connection, entry)
