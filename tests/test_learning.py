@@ -151,6 +151,16 @@ def test_nothing_is_charged_for_what_cannot_be_learned(asia, ledger, options):
     assert ledger.remaining("asia").spent_epsilon == 0
 
 
+def test_nothing_is_charged_where_no_file_could_hold_the_name_of_the_unit(asia, ledger):
+    """Half of a surrogate pair, as Python reads a name that is not UTF-8."""
+    network, data = asia
+    people = data.assign(who=range(len(data)))
+    people.columns = pd.Index([*data.columns, "\udcff"], dtype=object)
+    with pytest.raises(InputError, match="unit must be a name that a release file can hold"):
+        dpbn.learn(people, network, 1.0, unit="\udcff", ledger=ledger, dataset="asia")
+    assert ledger.remaining("asia").spent_epsilon == 0
+
+
 def test_a_sampling_rate_is_refused_as_it_was_given(asia):
     """Not as the fraction that it is rounded to, 0."""
     network, data = asia

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbn.data import open_source
-from dpbn.errors import BudgetError, DataError, InputError, PrivacyError
+from dpbn.errors import BudgetError, DataError, InputError, PrivacyError, received
 from dpbn.formats import load_structure
 from dpbn.learners.exact import learn_exact
 from dpbn.learners.registry import learner_of
@@ -198,10 +198,13 @@ def _name_charge(ledger: Ledger, entry: int, release: Release) -> None:
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """The release repeats its options: what JSON cannot hold must be refused before anything is spent."""
-    try:
-        json.dumps(options, allow_nan=False)
-    except (TypeError, ValueError):
-        raise InputError(f"options must be finite numbers, texts or lists of them, got {options!r:.200}") from None
+    for name, value in options.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{name} must be a finite number, a text or a list of them, got {received(value)}"
+            ) from None
 
 
 def _charged_budget(ledger: Ledger | None, dataset: str | None, asked: Budget, private: bool) -> Budget:

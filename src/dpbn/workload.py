@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbn.domain import likely_variable
-from dpbn.errors import FormatError, QueryError
+from dpbn.errors import FormatError, QueryError, received
 from dpbn.files import parse_json, read_text
 from dpbn.matching import Matching
 from dpbn.network import Structure
@@ -25,7 +25,7 @@ class Query:
         listed = isinstance(self.variables, Iterable) and not isinstance(self.variables, str)
         names = tuple(self.variables) if listed else ()
         if not listed or not all(isinstance(name, str) for name in names):
-            raise QueryError(f"variables of a query must be a sequence of names, got {self.variables!r}")
+            raise QueryError(f"variables of a query must be a sequence of names, got {received(self.variables)}")
         if not isinstance(self.evidence, Mapping):
             raise QueryError(f"evidence of a query must map nodes to states, got {type(self.evidence).__name__}")
         object.__setattr__(self, "variables", names)

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -271,6 +272,55 @@ def test_a_file_put_in_the_place_of_an_open_one_is_noticed(path, tmp_path):
         ledger.charge("ward", 0.1)
 
 
+def test_a_process_that_reads_the_file_knows_what_others_charge(path, ledger):
+    """A handle that it closes takes SQLite's locks with it: others then removed the write-ahead file under it."""
+    charge = "import sys, dpbn; dpbn.Ledger(sys.argv[1]).charge('ward', sys.argv[2])"
+    path.read_bytes()
+    for amount in ("1/10", "1/2"):
+        subprocess.run([sys.executable, "-c", charge, path, amount], check=True)
+        if amount == "1/10":
+            ledger.charge("ward", "1/10")
+    with pytest.raises(BudgetError, match="must be at most what is left"):
+        ledger.charge("ward", "1/2")
+    assert ledger.remaining("ward").spent_epsilon == Fraction(7, 10)
+    assert Ledger(path).verify() == 4
+
+
+def test_nothing_is_charged_where_the_write_ahead_file_goes_while_an_entry_is_written(path, ledger, monkeypatch):
+    append = Ledger._append
+
+    def lose(self, *about):
+        path.with_name("budget.db-wal").unlink()
+        return append(self, *about)
+
+    monkeypatch.setattr(Ledger, "_append", lose)
+    with pytest.raises(LedgerCorruptError, match="must keep its write-ahead file"):
+        ledger.charge("ward", "1/2")
+    monkeypatch.undo()
+    assert ledger.remaining("ward").epsilon == 1 and ledger.charge("ward", 1) == 2
+
+
+def test_threads_of_a_process_and_a_forked_one_do_not_wait_for_each_other_for_ever(path, ledger):
+    """A thread holds the ledger where the process forks; the child must not inherit that."""
+    inside, done = threading.Event(), threading.Event()
+
+    def hold():
+        with ledger._using():
+            inside.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(60)
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        os._exit(ledger.remaining("ward").epsilon != 1)
+    assert os.waitpid(child, 0)[1] == 0
+    done.set()
+    thread.join()
+
+
 def test_the_same_charge_to_two_copies_makes_two_entries(path, tmp_path):
     filled(path)
     shutil.copy(path, tmp_path / "copy.db")
@@ -353,7 +403,7 @@ def test_a_file_mounted_by_itself_is_refused(tmp_path, monkeypatch, folder):
     link.symlink_to(path)
     shown = str(path).replace("\\", "\\134").replace(" ", "\\040")
     mounts = tmp_path / "mountinfo"
-    monkeypatch.setattr("dpbn.privacy.ledger._MOUNTS", mounts)
+    monkeypatch.setattr("dpbn.privacy.ledger_file._MOUNTS", mounts)
     lines = ["22 1 8:1 / / rw - ext4 /dev/sda1 rw", f"99 22 8:1 /home/budget.db {shown} rw - ext4 /dev/sda1 rw"]
     for name in (path, link):
         mounts.write_bytes("\n".join(lines).encode())
@@ -482,17 +532,17 @@ def test_a_kill_never_gives_budget_back(path):
     assert reported > 0
 
 
-def test_a_failing_write_charges_nothing_and_says_so(path):
+def test_a_failing_write_charges_nothing_and_says_so(path, monkeypatch):
+    monkeypatch.setattr("dpbn.privacy.ledger_file._WAIT_SECONDS", 0.05)
     ledger = filled(path)
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    ledger._connection().execute("PRAGMA busy_timeout=50")
     with pytest.raises(BudgetError, match="locked"):
         ledger.charge("ward", 0.1)
     blocker.execute("ROLLBACK")
     blocker.close()
-    ledger._connection().execute("PRAGMA max_page_count=1")  # a full disk
-    with pytest.raises(BudgetError, match="full"):
+    with pytest.raises(BudgetError, match="full"), ledger._using():
+        ledger._connection().execute("PRAGMA max_page_count=1")  # a full disk
         for _ in range(200):
             ledger.charge("ward", Fraction(1, 10**6), note="x" * 900)
     assert Ledger(path).verify() >= 5

@@ -10,6 +10,7 @@ import dpbn
 from dpbn.errors import DataError, DpbnError, received
 from dpbn.formats.schema_file import write_schema
 from dpbn.sklearn import DPBayesianNetworkClassifier
+from dpbn.workload import Query
 
 FRAME = pd.DataFrame({"person": ["CANARY1", "CANARY2"], "age": [918273.25, 918274.25]})
 TABLES = {
@@ -24,7 +25,7 @@ TABLES = {
 
 
 @pytest.fixture(scope="module")
-def calls():
+def calls(tmp_path_factory):
     """Callables that take settings, and arguments that they are content with."""
     network = dpbn.load_network("asia")
     rows = network.sample(50, seed=1)
@@ -35,9 +36,30 @@ def calls():
     def classify(**settings):
         DPBayesianNetworkClassifier(**settings).fit(rows.drop(columns="lung"), rows["lung"])
 
+    def in_stages(stage_one):
+        dpbn.learn(rows, network, stage_one=stage_one)
+
+    def as_in_the_paper(stage_one=0.1, sampling_rate=0.1, count_floor=1.0, sensitivity="printed"):
+        options = {"stage_one": stage_one, "sampling_rate": sampling_rate}
+        dpbn.learn(rows, network, method="icml2020", count_floor=count_floor, sensitivity=sensitivity, **options)
+
+    ledger = dpbn.Ledger(tmp_path_factory.mktemp("ledger") / "budget.db")
+    ledger.open_dataset("ward", 1)
+    ledger.charge("ward", "1/2")
+
     classify.__signature__ = inspect.signature(DPBayesianNetworkClassifier)
     return [
         (dpbn.learn, {"data": rows, "structure": network, "epsilon": 1.0}),
+        (in_stages, {}),
+        (as_in_the_paper, {}),
+        (ledger.open_dataset, {"name": "other", "epsilon": 1}),
+        (ledger.raise_cap, {"name": "ward", "epsilon": 2}),
+        (ledger.charge, {"dataset": "ward", "epsilon": "1/1000"}),
+        (ledger.record_release, {"entry": 2, "release_id": "x"}),
+        (ledger.remaining, {"dataset": "ward"}),
+        (ledger.history, {}),
+        (ledger.verify, {}),
+        (Query, {"variables": ["lung"]}),
         (dpbn.plan, {"structure": network, "epsilon": 1.0, "rows": 100, "simulations": 1}),
         (ask.query, {"targets": ["lung"]}),
         (ask.sample, {"rows": 1}),

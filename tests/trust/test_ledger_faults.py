@@ -4,6 +4,7 @@ import errno
 import os
 import random
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -72,11 +73,13 @@ def test_a_copy_of_the_file_alone_knows_all_that_was_spent(tmp_path):
         assert Ledger(copy, anchor=False).remaining("ward").epsilon == ledger.remaining("ward").epsilon
 
 
-def test_a_lost_write_ahead_file_is_a_roll_back_and_is_told(tmp_path, monkeypatch):
-    """Where a reader kept entries from being moved into the file."""
-    monkeypatch.setattr(Ledger, "_move_into_file", lambda self: None)
+def test_a_lost_write_ahead_file_is_a_roll_back_and_is_told(tmp_path):
+    """Where a reader keeps entries from being moved into the file."""
     ledger = Ledger(tmp_path / "budget.db")
     ledger.open_dataset("ward", 100)
+    reader = sqlite3.connect(tmp_path / "budget.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM entries").fetchall()
     ledger.charge("ward", 1)
     copy = tmp_path / "copy"
     copy.mkdir()
@@ -85,6 +88,7 @@ def test_a_lost_write_ahead_file_is_a_roll_back_and_is_told(tmp_path, monkeypatc
     with pytest.raises(LedgerCorruptError):
         Ledger(copy / "budget.db")
     assert ledger.remaining("ward").epsilon == 99
+    reader.close()
 
 
 def test_a_ledger_that_cannot_be_there_is_refused(tmp_path):

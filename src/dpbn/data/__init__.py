@@ -37,6 +37,8 @@ def open_source(
         raise InputError(f"max_contributions must be 1 without a unit column, got {max_contributions}")
     if unit is not None and (not isinstance(unit, str) or not unit):
         raise InputError(f"unit must be the name of a column, got {received(unit)}")
+    if unit is not None and any("\ud800" <= letter <= "\udfff" for letter in unit):  # halves of pairs
+        raise InputError(f"unit must be a name that a release file can hold, got {received(unit)}")
     progress = None if progress is None else _told(progress)
     reading = Reading(structure.schema, matchings(structure.schema, on_unknown), on_unknown, unit, max_contributions)
     engine = _engine(data)

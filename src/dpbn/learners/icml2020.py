@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError
+from dpbn.errors import InputError, received
 from dpbn.graph import heights, out_degrees
 from dpbn.learners.learned import Learned
 from dpbn.learners.procedure1 import Parameters, compute_parameters
@@ -152,7 +152,7 @@ def _check_second(budget: float, stage_one: float, nodes: int, curator: Curator)
 def _check_options(stage_one: float, sampling_rate: float, count_floor: float, sensitivity: str) -> None:
     for name, value in (("stage_one", stage_one), ("sampling_rate", sampling_rate), ("count_floor", count_floor)):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise InputError(f"{name} must be a number, got {value!r}")
+            raise InputError(f"{name} must be a number, got {received(value)}")
     if not 0 < stage_one < 1:
         raise InputError(f"stage_one must be a share in (0, 1), got {stage_one!r}")
     if not 1 / LARGEST_DENOMINATOR <= sampling_rate <= 1:
@@ -160,4 +160,4 @@ def _check_options(stage_one: float, sampling_rate: float, count_floor: float, s
     if not 1e-9 <= count_floor <= 1e9:  # beyond, errors would leave the range of floats after stage I is paid for
         raise InputError(f"count_floor must be in [1e-9, 1e9], got {count_floor!r}")
     if sensitivity not in SENSITIVITIES:
-        raise InputError(f"sensitivity must be one of {SENSITIVITIES}, got {sensitivity!r}")
+        raise InputError(f"sensitivity must be one of {SENSITIVITIES}, got {received(sensitivity)}")

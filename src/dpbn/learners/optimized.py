@@ -17,7 +17,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbn.errors import InputError, PrivacyError
+from dpbn.errors import InputError, PrivacyError, received
 from dpbn.learners.coarse import Plan, Planner, as_told, doubtful, noise_to_signal, plan_coarse
 from dpbn.learners.estimate import estimate
 from dpbn.learners.groups import (
@@ -72,7 +72,7 @@ def learn_optimized(
     With `stage_one` (the part of the budget to look with, 0.05 to 0.95) the split depends on the data: see `stages`.
     """
     if stage_one is not None and not (isinstance(stage_one, (int, float)) and 0.05 <= stage_one <= 0.95):
-        raise InputError(f"stage_one must be in 0.05..0.95, got {stage_one!r:.80}")
+        raise InputError(f"stage_one must be in 0.05..0.95, got {received(stage_one)}")
     if stage_one is not None and curator.budget.delta > 0:
         raise InputError(f"stage_one needs Laplace noise, so delta must be 0, got {curator.budget.delta!r}")
     if len(public_cpts) == len(structure.nodes):

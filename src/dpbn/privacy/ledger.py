@@ -16,9 +16,8 @@ import getpass
 import os
 import secrets
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -40,31 +39,28 @@ from dpbn.privacy.chain import (
     parsed_head,
     read_entry,
 )
+from dpbn.privacy.ledger_file import LedgerFile
 
 LARGEST_CAP = 10**9  # of epsilon; far beyond what protects anyone
-_WAIT_SECONDS = 120.0
 _TABLE = """
 CREATE TABLE IF NOT EXISTS entries (
     id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, kind TEXT NOT NULL,
     body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)
 """
-_MOUNTS = Path("/proc/self/mountinfo")
-_inherited: list[object] = []
 _INDEX = "CREATE INDEX IF NOT EXISTS entries_by_dataset ON entries (dataset, id)"
 
 
-class Ledger:
+class Ledger(LedgerFile):
     """Budgets of datasets in one SQLite file. Safe across threads, processes and kills."""
 
     def __init__(self, path: str | Path, *, anchor: bool = True, expected_head: str | None = None):
         if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
             raise InputError(f"the place of a ledger must be a path, got {received(path)}")
-        self.path = Path(path).absolute()
-        self._local = threading.local()
+        super().__init__(Path(path).absolute())
         self._seen: tuple[int, str] = (0, GENESIS)  # newest entry this object knows of: it must stay in the chain
         self._kept: set[tuple[int, str]] = set()  # heads kept elsewhere, which must be in it too
         heads = [] if expected_head is None else [parsed_head(expected_head)]
-        with _translated(self.path.name):
+        with self._using():
             self._anchors = _anchors(self.path) if anchor else []
             kept = [path for path in self._anchors if path.exists()]
             if kept and not self.path.exists():
@@ -136,7 +132,7 @@ class Ledger:
         about = {"structure": structure, "method": method, "note": note, "protects": protects}
         for subject, value in about.items():
             if not isinstance(value, str):  # others may be read back as something else, and no hash would fit
-                raise BudgetError(f"{subject} of a charge must be a text, got {value!r:.80}")
+                raise BudgetError(f"{subject} of a charge must be a text, got {received(value)}")
 
         def append(connection: sqlite3.Connection) -> Entry:
             now = self._balance(connection, dataset)
@@ -162,7 +158,7 @@ class Ledger:
         """Note which release a charge was spent on."""
         _text("release_id", release_id)
         if not isinstance(entry, int) or not 0 < entry < 2**63:
-            raise BudgetError(f"an entry to name must be a charge in this ledger, got {entry!r:.80}")
+            raise BudgetError(f"an entry to name must be a charge in this ledger, got {received(entry)}")
 
         def append(connection: sqlite3.Connection) -> Entry:
             charge = self._at(connection, entry)
@@ -174,6 +170,11 @@ class Ledger:
 
         return self._write(append)
 
+    def close(self) -> None:
+        """Forget which file was opened: the next call takes the one that it finds."""
+        self._disconnect()
+        self._opened = None
+
     def __repr__(self) -> str:
         return f"Ledger({self.path.name!r}, {self._seen[0]} entries)"
 
@@ -181,11 +182,11 @@ class Ledger:
 
     def remaining(self, dataset: str) -> Balance:
         """What is left: `.epsilon` and `.delta`, as exact fractions."""
-        with _translated(self.path.name):
+        with self._using():
             return self._balance(self._connection(), dataset)
 
     def datasets(self) -> tuple[str, ...]:
-        with _translated(self.path.name):
+        with self._using():
             rows = self._connection().execute("SELECT dataset FROM entries GROUP BY dataset ORDER BY min(id)")
             return tuple(row[0] for row in rows)
 
@@ -194,13 +195,13 @@ class Ledger:
         if dataset is not None:
             _text("dataset", dataset)
         where, values = ("WHERE dataset = ?", (dataset,)) if dataset is not None else ("", ())
-        with _translated(self.path.name):
+        with self._using():
             rows = self._connection().execute(f"SELECT * FROM entries {where} ORDER BY id", values)
             return tuple(read_entry(row) for row in rows)
 
     def head(self) -> str:
         """'number:hash' of the newest entry. Keep it elsewhere: it proves a later roll-back."""
-        with _translated(self.path.name):
+        with self._using():
             last = self._last(self._connection())
         return f"{last.id}:{last.hash}" if last else f"0:{GENESIS}"
 
@@ -217,14 +218,14 @@ class Ledger:
         """Each of `heads` must be in the chain: a newer one, of an anchor rewritten too, says nothing of a kept one."""
         self._kept.update(heads)
         found = check_chain(self.history())
-        with _translated(self.path.name):
+        with self._using():
             self._check_heads(self._connection())
         self._remember(found)
         return found[0]
 
     def _write(self, append: Callable[[sqlite3.Connection], Entry]) -> Entry:
         """Run `append` in one transaction that holds the write lock from its first read to its commit."""
-        with _translated(self.path.name):
+        with self._using():
             with self._transaction() as connection:
                 self._check_heads(connection)
                 entry = append(connection)
@@ -289,62 +290,11 @@ class Ledger:
         with suppress(sqlite3.Error):
             self._connection().execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-    def _connection(self) -> sqlite3.Connection:
-        """One connection per thread and process: SQLite's must not cross a fork."""
-        if getattr(self._local, "owner", None) != os.getpid():
-            _inherited.append(getattr(self._local, "connection", None))  # closing it here would hurt the parent's
-            if _is_mounted(self.path):
-                raise LedgerCorruptError(f"ledger {self.path.name} must be mounted with its folder, got the file alone")
-            connection = sqlite3.connect(self.path, timeout=_WAIT_SECONDS, isolation_level=None)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
-            self._local.file = self._file()
-            self._local.connection, self._local.owner = connection, os.getpid()
-        return self._local.connection
-
-    def _file(self) -> tuple[int, int]:
-        """Which file it is. SQLite locks by name: through a second hard link somebody would spend the same budget."""
-        found = self.path.stat()
-        if found.st_nlink > 1:
-            raise LedgerCorruptError(f"ledger {self.path.name} must have one name, got {found.st_nlink} hard links")
-        return found.st_dev, found.st_ino
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        connection = self._connection()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if self._file() != self._local.file:
-                raise LedgerCorruptError(f"ledger {self.path.name} must be the file that was opened, got another")
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-    def close(self) -> None:
-        """Close this thread's connection; the next call opens another."""
-        if getattr(self._local, "owner", None) == os.getpid():
-            self._local.connection.close()
-        self._local.owner = self._local.connection = None
-
 
 def _anchors(path: Path) -> list[Path]:
     """Beside the name given and, if that is a link, beside the file: by either name all charges must be known."""
     names = [path, Path(os.path.realpath(path))] if path.is_symlink() else [path]
     return [name.with_name(name.name + ".head") for name in names]
-
-
-def _is_mounted(path: Path) -> bool:
-    """Whether the file is mounted by itself, as into a container: SQLite's locks lie beside each of its two names."""
-    try:
-        lines = _MOUNTS.read_bytes().split(b"\n")  # as bytes: a name may hold what is a space or a line end in text
-    except OSError:  # no Linux
-        return False
-    place = os.fsencode(os.path.realpath(path)).replace(b"\\", b"\\134").replace(b" ", b"\\040")
-    place = place.replace(b"\t", b"\\011").replace(b"\n", b"\\012")
-    return any(line.split(b" ")[4:5] == [place] for line in lines)
 
 
 def _cap(epsilon: Amount, delta: Amount) -> Balance:
@@ -371,16 +321,3 @@ def _who() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "unknown"
-
-
-@contextmanager
-def _translated(name: str) -> Iterator[None]:
-    """SQLite's errors as ours: a broken file, or a write that did not happen (so no noise may be drawn)."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise BudgetError(f"ledger {name} must be readable and writable, got: {error}") from error
-    except OSError as error:
-        raise BudgetError(f"ledger {name:.80} must be readable and writable, got: {error.strerror}") from error
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise LedgerCorruptError(f"ledger {name} must be an intact SQLite file, got: {error}") from error
