@@ -48,6 +48,8 @@ PAPER = ("asia", "sachs", "child", "alarm")
 def figures(found: Sequence[dict], /, **chosen: object) -> dict[str, tuple[float, float]]:
     """Mean and standard error of every measure over the rows that match."""
     matching = [row for row in found if all(row[name] == value for name, value in chosen.items())]
+    if refused := {f"{row['method']}: {row['refusal']}" for row in matching if row["refusal"]}:
+        raise SystemExit("\n".join(sorted(refused)))
     result = {}
     for measure in (*MEASURES, "map_accuracy", "seconds"):
         values = np.array([row[measure] for row in matching], dtype=float)
