@@ -104,6 +104,11 @@ def test_budget_order_on_asia_adds_up():
 
 
 def test_comparison_page(tmp_path):
+    """Its figures have a style, which a notebook's own do not take on."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    before = dict(mpl.rcParams)
     size = Size(
         runs=2, sweep_runs=2, slow_runs=1, networks=("asia",), rows=500, rows_swept=(500, 2000), epsilons=(0.5, 1.0),
         slow=("priview",),
@@ -116,6 +121,7 @@ def test_comparison_page(tmp_path):
     for figure in ("error-by-epsilon", "error-by-rows", "saving-asia", "cost"):
         assert (tmp_path / "figures" / f"{figure}.png").stat().st_size > 5000
         assert "<svg" in (tmp_path / "figures" / f"{figure}.svg").read_text("utf-8")
+    assert dict(mpl.rcParams) == before
 
 
 def test_pages_escape_what_they_are_given(tmp_path):

@@ -5,9 +5,10 @@ Colours are Okabe and Ito's; every method also has its own marker, so that the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from dpbn.evaluate.scaling import NODES_ROWS, ROWS_NODES, Cost
 
 if TYPE_CHECKING:
     import pandas
+
+P = ParamSpec("P")
 
 _STYLE = {
     "uniform": ("#0072B2", "o", "-"),
@@ -38,32 +41,41 @@ LABELS = {
 }
 
 
-def _pyplot() -> Any:
-    with extra("matplotlib", "plots"):
-        import matplotlib as mpl
+_RC: dict[Any, Any] = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "svg.fonttype": "none",  # text stays text: smaller files, readable to screen readers
+    "svg.hashsalt": "dpbn",  # the same figure gives the same file
+    "legend.frameon": False,
+}
 
-        mpl.use("Agg")
-        from matplotlib import pyplot
-    pyplot.rcParams.update(
-        {
-            "font.size": 10,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.alpha": 0.25,
-            "svg.fonttype": "none",  # text stays text: smaller files, readable to screen readers
-            "svg.hashsalt": "dpbn",  # the same figure gives the same file
-            "legend.frameon": False,
-        }
-    )
-    return pyplot
+
+def _styled(draw: Callable[P, Path]) -> Callable[P, Path]:
+    """Drawn and saved in our style, which a notebook's own figures do not take on."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Path:
+        with extra("matplotlib", "plots"):
+            import matplotlib as mpl
+        with mpl.rc_context(_RC):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def _figure(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height))
 
 
 def _save(figure: Any, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None}, bbox_inches="tight")
     figure.savefig(path.with_suffix(".png"), dpi=130, bbox_inches="tight")
-    _pyplot().close(figure)
     return path.with_suffix(".png")
 
 
@@ -101,6 +113,7 @@ def _line(axis: Any, table: pandas.DataFrame, method: str, across: str, measure:
     )  # fmt: skip
 
 
+@_styled
 def curves(
     table: pandas.DataFrame,
     path: Path,
@@ -113,9 +126,9 @@ def curves(
     logarithmic: bool = False,
 ) -> Path:
     """One panel per measure (down) and network (across): the mean of a measure with its standard error."""
-    pyplot = _pyplot()
     shape = (len(measures), len(networks))
-    figure, axes = pyplot.subplots(*shape, figsize=(3.1 * shape[1] + 0.6, 2.4 * shape[0] + 0.8), squeeze=False)
+    figure = _figure(3.1 * shape[1] + 0.6, 2.4 * shape[0] + 0.8)
+    axes = figure.subplots(*shape, squeeze=False)
     for i, (measure, title) in enumerate(measures.items()):
         for j, network in enumerate(networks):
             axis = axes[i][j]
@@ -136,15 +149,16 @@ def curves(
     return _save(figure, path)
 
 
+@_styled
 def saving_plot(found: Sequence[Saving], path: Path, *, network: str, epsilon: float, measures: Sequence[str]) -> Path:
     """One network: per method and measure, how many times D-Ind's budget it is worth."""
-    pyplot = _pyplot()
     mine = [s for s in found if s.network == network and s.epsilon == epsilon and s.measure in measures]
     methods = sorted(
         {s.method for s in mine if s.method != "uniform"},
         key=lambda m: float(np.mean([np.log(s.factor) for s in mine if s.method == m])),
     )
-    figure, axis = pyplot.subplots(figsize=(8.2, 0.52 * len(methods) + 1.6))
+    figure = _figure(8.2, 0.52 * len(methods) + 1.6)
+    axis = figure.subplots()
     colours, markers = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"), "osD^v"
     for k, measure in enumerate(measures):
         for place, method in enumerate(methods):
@@ -174,10 +188,11 @@ def saving_plot(found: Sequence[Saving], path: Path, *, network: str, epsilon: f
     return _save(figure, path)
 
 
+@_styled
 def cost_plot(costs: Sequence[Cost], path: Path) -> Path:
     """Seconds and megabytes of one learning, against nodes and against rows."""
-    pyplot = _pyplot()
-    figure, axes = pyplot.subplots(2, 2, figsize=(8.4, 5.6), sharex="col")
+    figure = _figure(8.4, 5.6)
+    axes = figure.subplots(2, 2, sharex="col")
     for j, (across, fixed, value) in enumerate((("nodes", "rows", NODES_ROWS), ("rows", "nodes", ROWS_NODES))):
         for method in dict.fromkeys(cost.method for cost in costs):
             mine = sorted(
