@@ -1,5 +1,6 @@
 """The ledger: exact, append-only, safe against races, kills, edits and roll-backs."""
 
+import fcntl
 import math
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 
@@ -286,28 +288,71 @@ def test_a_process_that_reads_the_file_knows_what_others_charge(path, ledger):
     assert Ledger(path).verify() == 4
 
 
-def test_nothing_is_charged_where_the_write_ahead_file_goes_while_an_entry_is_written(path, ledger, monkeypatch):
-    append = Ledger._append
+def test_a_charge_that_is_not_found_in_the_file_afterwards_is_refused(path, ledger, monkeypatch):
+    """Whoever took it away: another program whose locks did not hold, or one that put an older file back."""
+    before, move = path.read_bytes(), Ledger._move_into_file
 
-    def lose(self, *about):
-        path.with_name("budget.db-wal").unlink()
-        return append(self, *about)
+    def lose(self):
+        move(self)
+        path.write_bytes(before)
 
-    monkeypatch.setattr(Ledger, "_append", lose)
-    with pytest.raises(LedgerCorruptError, match="must keep its write-ahead file"):
+    monkeypatch.setattr(Ledger, "_move_into_file", lose)
+    with pytest.raises(LedgerCorruptError, match="entry 2 must still be in the ledger"):
         ledger.charge("ward", "1/2")
-    monkeypatch.undo()
-    assert ledger.remaining("ward").epsilon == 1 and ledger.charge("ward", 1) == 2
 
 
-def test_threads_of_a_process_and_a_forked_one_do_not_wait_for_each_other_for_ever(path, ledger):
-    """A thread holds the ledger where the process forks; the child must not inherit that."""
-    inside, done = threading.Event(), threading.Event()
+def is_locked(folder):
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def test_the_folder_is_locked_under_every_name_and_as_long_as_the_outermost_use(path, ledger, tmp_path):
+    (tmp_path / "project").mkdir()
+    link = tmp_path / "project" / "link.db"
+    link.symlink_to(path)
+    linked = Ledger(link)
+    with linked._using():
+        path.read_bytes()
+        assert is_locked(tmp_path) and not is_locked(link.parent)
+        assert ledger.charge("ward", "1/2") == 2  # by another object of the same thread
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)
+    with pytest.raises(BudgetError, match="left"):
+        linked.charge("ward", 1)
+    assert not is_locked(tmp_path)
+
+
+def test_nothing_is_charged_where_the_folder_stays_locked(path, ledger, monkeypatch):
+    monkeypatch.setattr("dpbn.privacy.ledger_file._WAIT_SECONDS", 0.05)
+    handle = os.open(path.parent, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with pytest.raises(BudgetError, match="must be free, got a folder that stays locked"):
+        ledger.charge("ward", 1)
+    os.close(handle)
+    assert ledger.charge("ward", 1) == 2
+
+
+def test_a_system_without_such_locks_relies_on_those_of_sqlite(path, ledger, monkeypatch):
+    monkeypatch.setattr("dpbn.privacy.ledger_file.fcntl", None)
+    assert ledger.charge("ward", 1) == 2 and Ledger(path).verify() == 2
+
+
+def test_a_process_forks_only_while_no_thread_has_a_ledger_open(path, ledger):
+    """The child would take SQLite's locks, and the folder's, for its own."""
+    inside, leaving = threading.Event(), threading.Event()
 
     def hold():
         with ledger._using():
+            ledger.remaining("ward")
             inside.set()
-            done.wait(60)
+            leaving.wait(0.5)
+            leaving.set()
 
     thread = threading.Thread(target=hold)
     thread.start()
@@ -315,10 +360,41 @@ def test_threads_of_a_process_and_a_forked_one_do_not_wait_for_each_other_for_ev
     child = os.fork()
     if not child:
         signal.alarm(30)
-        os._exit(ledger.remaining("ward").epsilon != 1)
+        os._exit(ledger.charge("ward", "1/2") != 2)
+    assert leaving.is_set()
     assert os.waitpid(child, 0)[1] == 0
-    done.set()
     thread.join()
+    assert ledger.remaining("ward").epsilon == Fraction(1, 2)
+
+
+def test_a_process_forked_in_the_middle_of_a_use_is_refused_and_leaves_the_lock_to_its_parent(path, ledger):
+    with ledger._using():
+        ledger.remaining("ward")
+        child = os.fork()
+        if not child:
+            code = 1
+            with suppress(BudgetError):
+                Ledger(path)
+                code = 2
+            os._exit(0 if code == 1 and is_locked(path.parent) else code)
+        assert os.waitpid(child, 0)[1] == 0
+        assert is_locked(path.parent)
+    assert not is_locked(path.parent) and ledger.charge("ward", 1) == 2
+
+
+@pytest.mark.parametrize(
+    "look", [lambda ledger: ledger.history(), lambda ledger: ledger.charge("ward", "1/9", protects="who")]
+)
+def test_an_error_that_is_kept_does_not_keep_the_file_open(path, ledger, look):
+    for protects in ("", "", "", "who"):
+        ledger.charge("ward", "1/9", protects=protects)
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE entries SET body = 'nonsense' WHERE id = 3")
+    raw.close()
+    with pytest.raises(LedgerCorruptError) as kept:
+        look(ledger)
+    assert kept.value.__traceback__ is not None
+    assert sorted(file.name for file in path.parent.iterdir()) == ["budget.db", "budget.db.head"]
 
 
 def test_the_same_charge_to_two_copies_makes_two_entries(path, tmp_path):
@@ -541,8 +617,14 @@ def test_a_failing_write_charges_nothing_and_says_so(path, monkeypatch):
         ledger.charge("ward", 0.1)
     blocker.execute("ROLLBACK")
     blocker.close()
-    with pytest.raises(BudgetError, match="full"), ledger._using():
-        ledger._connection().execute("PRAGMA max_page_count=1")  # a full disk
+    connect = ledger._connection
+
+    def full():
+        connect().execute("PRAGMA max_page_count=1")
+        return connect()
+
+    monkeypatch.setattr(ledger, "_connection", full)
+    with pytest.raises(BudgetError, match="full"):
         for _ in range(200):
             ledger.charge("ward", Fraction(1, 10**6), note="x" * 900)
     assert Ledger(path).verify() >= 5

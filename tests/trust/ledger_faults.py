@@ -6,11 +6,13 @@ import os
 import random
 import resource
 import signal
+import threading
 import time
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 
-from dpbn.errors import BudgetError, PrivacyError
+from dpbn.errors import PrivacyError
 from dpbn.privacy.ledger import Ledger
 
 
@@ -69,19 +71,32 @@ def kills(path: Path, rounds: int, seed: int = 0) -> dict[str, int]:
     return {"kills": rounds, "charges": committed, "under_counted": under, "killed_between_commit_and_report": mid}
 
 
-def race(path: Path, processes: int, attempts: int, grants: int) -> dict[str, int]:
-    """`processes` x `attempts` for a cap that admits `grants` charges: exactly so many are granted."""
+def _read_on(path: Path) -> None:
+    """Close handles of the file and of those beside it, without end: each takes this process's POSIX locks with it."""
+    while True:
+        for ending in ("", "-wal", "-shm"):
+            with suppress(OSError):
+                Path(f"{path}{ending}").read_bytes()
+
+
+def race(path: Path, processes: int, attempts: int, grants: int, *, copied: bool = False) -> dict[str, int]:
+    """`processes` x `attempts` for a cap that admits `grants` charges: exactly so many are granted.
+
+    Also where each of the processes copies the ledger all the while.
+    """
     ledger = Ledger(path)
     ledger.open_dataset("ward", Fraction(grants, 1000))
     reader, writer = os.pipe()
 
     def spend() -> None:
+        if copied:
+            threading.Thread(target=_read_on, args=(path,), daemon=True).start()
         granted = refused = broken = 0
         for _ in range(attempts):
             try:
                 ledger.charge("ward", "0.001")
                 granted += 1
-            except BudgetError as error:
+            except PrivacyError as error:
                 refused += "at most what is left" in str(error)
                 broken += "at most what is left" not in str(error)
         os.write(writer, f"{granted} {refused} {broken}\n".encode())
@@ -101,6 +116,34 @@ def race(path: Path, processes: int, attempts: int, grants: int) -> dict[str, in
         "refused": refused, "other_errors": broken, "spent_over_cap": int(left.epsilon < 0),
         "entries": Ledger(path).verify(),
     }  # fmt: skip
+
+
+def forks(path: Path, rounds: int) -> dict[str, int]:
+    """Threads charge while their process forks others that charge too, each through the same object and a new one."""
+    ledger, granted, stop = Ledger(path), [0, 0], threading.Event()
+    ledger.open_dataset("ward", 10**6)
+
+    def spend(place: int) -> None:
+        while not stop.is_set():
+            ledger.charge("ward", 1)
+            granted[place] += 1
+
+    def spend_once(mine: Ledger | None) -> None:
+        signal.alarm(30)
+        (mine or Ledger(path)).charge("ward", 1)
+
+    threads = [threading.Thread(target=spend, args=(place,)) for place in range(2)]
+    for thread in threads:
+        thread.start()
+    codes = []
+    for _ in range(rounds):
+        children = [child_of(lambda mine=mine: spend_once(mine)) for mine in (ledger, None)]
+        codes += [os.waitpid(child, 0)[1] for child in children]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    told = sum(granted) + codes.count(0)
+    return {"forked": 2 * rounds, "charged": codes.count(0), "told": told, "entries": Ledger(path).verify() - 1}
 
 
 def full_disk(path: Path, extra_bytes: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from dpbn import files
 from dpbn.errors import BudgetError, DpbnError, InputError, LedgerCorruptError, PrivacyError
 from dpbn.privacy.ledger import Ledger
 from tests.trust.disk_faults import survey
-from tests.trust.ledger_faults import full_disk, kills, race
+from tests.trust.ledger_faults import forks, full_disk, kills, race
 
 
 def test_thirty_kills_never_under_count(tmp_path):
@@ -26,6 +26,18 @@ def test_a_race_grants_exactly_what_the_cap_admits(tmp_path):
     seen = race(tmp_path / "budget.db", processes=4, attempts=30, grants=40)
     assert (seen["granted"], seen["refused"], seen["other_errors"]) == (40, 80, 0)
     assert seen["spent_over_cap"] == 0 and seen["entries"] == 41
+
+
+def test_copying_the_ledger_all_the_while_loses_nothing(tmp_path):
+    """A process that closes any handle of the file loses SQLite's locks, but not the folder's."""
+    seen = race(tmp_path / "budget.db", processes=3, attempts=30, grants=60, copied=True)
+    assert (seen["granted"], seen["refused"], seen["other_errors"]) == (60, 30, 0)
+    assert seen["spent_over_cap"] == 0 and seen["entries"] == 61
+
+
+def test_a_process_whose_threads_charge_may_fork_others_that_charge(tmp_path):
+    seen = forks(tmp_path / "budget.db", 6)
+    assert seen["charged"] == seen["forked"] == 12 and seen["entries"] == seen["told"]
 
 
 @pytest.mark.parametrize("extra", [0, 1, 100, 4096, 5000, 9000, 20_000, 40_000])

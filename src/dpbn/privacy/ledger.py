@@ -17,7 +17,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -187,8 +187,8 @@ class Ledger(LedgerFile):
 
     def datasets(self) -> tuple[str, ...]:
         with self._using():
-            rows = self._connection().execute("SELECT dataset FROM entries GROUP BY dataset ORDER BY min(id)")
-            return tuple(row[0] for row in rows)
+            rows = self._rows("SELECT dataset FROM entries GROUP BY dataset ORDER BY min(id)")
+        return tuple(row[0] for row in rows)
 
     def history(self, dataset: str | None = None) -> tuple[Entry, ...]:
         """All entries, or one dataset's, oldest first."""
@@ -196,8 +196,8 @@ class Ledger(LedgerFile):
             _text("dataset", dataset)
         where, values = ("WHERE dataset = ?", (dataset,)) if dataset is not None else ("", ())
         with self._using():
-            rows = self._connection().execute(f"SELECT * FROM entries {where} ORDER BY id", values)
-            return tuple(read_entry(row) for row in rows)
+            rows = self._rows(f"SELECT * FROM entries {where} ORDER BY id", values)
+        return tuple(read_entry(row) for row in rows)
 
     def head(self) -> str:
         """'number:hash' of the newest entry. Keep it elsewhere: it proves a later roll-back."""
@@ -233,6 +233,8 @@ class Ledger(LedgerFile):
             self._remember((entry.id, entry.hash))
             self._write_anchors()
             self._move_into_file()
+            self._disconnect()  # what others would find must hold it, else no noise may be drawn
+            self._check_heads(self._connection())
         return entry
 
     def _append(self, connection: sqlite3.Connection, dataset: str, kind: str, body: dict[str, Any]) -> Entry:
@@ -257,8 +259,9 @@ class Ledger(LedgerFile):
     def _protected(self, connection: sqlite3.Connection, dataset: str) -> str:
         """What the first charge to `dataset` that says so protects against."""
         query = "SELECT * FROM entries WHERE dataset = ? AND kind = 'charge' ORDER BY id"
-        said = (checked_entry(row).body.get("protects") for row in connection.execute(query, (dataset,)))
-        return next((text for text in said if text), "")
+        with closing(connection.execute(query, (dataset,))) as rows:
+            said = (checked_entry(row).body.get("protects") for row in rows)
+            return next((text for text in said if text), "")
 
     def _balance(self, connection: sqlite3.Connection, dataset: str) -> Balance:
         """From the dataset's last entry alone, which carries the totals; `verify` replays them."""

@@ -5,16 +5,25 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from dpbn.errors import BudgetError, LedgerCorruptError
+
+try:
+    import fcntl
+except ImportError:  # Windows: SQLite's locks are of handles there, which no other handle takes away
+    fcntl = None  # type: ignore[assignment]
 
 _WAIT_SECONDS = 120.0
 _MOUNTS = Path("/proc/self/mountinfo")
 _inherited: list[object] = []
 _one = [threading.RLock()]  # thread of a process has a ledger open at a time: then nothing stale is shared
+_locked: dict[str, int] = {}  # folders in use by this process, with their handles
+_torn: list[str] = []  # folders that were in use when this process was forked
 
 
 class LedgerFile:
@@ -29,14 +38,13 @@ class LedgerFile:
     def _using(self) -> Iterator[None]:
         """Close the connection when the outermost use ends.
 
-        A process that closes any other handle of the file, as one that copies it does, loses SQLite's locks on it.
-        Another then takes the write-ahead file away, and a connection that was kept would go on without it.
+        Meanwhile no other process of dpbn has one. SQLite's own locks do not see to that: they are lost where this
+        process closes any other handle of the file, as one that copies it does.
         """
-        with _one[0]:
+        with _translated(self.path.name), _alone(self.path):
             self._local.uses = getattr(self._local, "uses", 0) + 1
             try:
-                with _translated(self.path.name):
-                    yield
+                yield
             finally:
                 self._local.uses -= 1
                 if not self._local.uses:
@@ -59,6 +67,11 @@ class LedgerFile:
             self._opened = self._opened or self._file()
         return self._local.connection
 
+    def _rows(self, query: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
+        """All at once: a cursor that is not done, kept by an error's traceback say, would keep the file open."""
+        with closing(self._connection().execute(query, values)) as cursor:
+            return cursor.fetchall()
+
     def _file(self) -> tuple[int, int]:
         """Which file it is. SQLite locks by name: through a second hard link somebody would spend the same budget."""
         found = self.path.stat()
@@ -70,30 +83,14 @@ class LedgerFile:
         if self._file() != self._opened:
             raise LedgerCorruptError(f"ledger {self.path.name} must be the file that was opened, got another")
 
-    def _written_ahead(self) -> tuple[int, int] | None:
-        """Which file SQLite writes ahead to, if there is one."""
-        try:
-            found = os.stat(os.path.realpath(self.path) + "-wal")
-        except FileNotFoundError:
-            return None
-        return found.st_dev, found.st_ino
-
-    def _check_written_ahead(self, before: tuple[int, int] | None) -> None:
-        """The file is there as long as anybody has the ledger open, unless SQLite's locks are lost meanwhile."""
-        if self._written_ahead() != before:
-            raise LedgerCorruptError(f"ledger {self.path.name} must keep its write-ahead file, got none or another")
-
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         connection = self._connection()
         connection.execute("BEGIN IMMEDIATE")
         try:
             self._check_file()
-            ahead = self._written_ahead()
             yield connection
-            self._check_written_ahead(ahead)
             connection.execute("COMMIT")
-            self._check_written_ahead(ahead)  # else nothing may rest on what was committed
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -106,13 +103,58 @@ class LedgerFile:
             held.close()
 
 
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One thread of this process and, by a lock of the file's folder, one process of this machine.
+
+    It belongs to this very handle of the folder: closing others does not lose it, nor can a file of it be removed.
+    """
+    folder = os.path.dirname(os.path.realpath(path))
+    with _one[0]:
+        if _torn:
+            raise BudgetError(f"ledger {path.name} must not be in use where a process forks, got one forked meanwhile")
+        if fcntl is None or folder in _locked:
+            yield
+            return
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _lock(handle, path.name)
+        except BaseException:
+            os.close(handle)
+            raise
+        _locked[folder] = handle
+        try:
+            yield
+        finally:
+            if folder in _locked:  # else this is a forked process, and the lock its parent's
+                del _locked[folder]
+                fcntl.flock(handle, fcntl.LOCK_UN)  # forked processes may have the handle as well
+                os.close(handle)
+
+
+def _lock(handle: int, name: str) -> None:
+    end = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise BudgetError(f"ledger {name} must be free, got a folder that stays locked (flock)") from None
+        time.sleep(0.001)
+
+
 def _renew() -> None:
-    """A forked process has nobody who would let go of what another thread of its parent held."""
+    """In a forked process: what is held is its parent's."""
     _one[0] = threading.RLock()
+    _torn.extend(_locked)
+    while _locked:
+        os.close(_locked.popitem()[1])
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+if hasattr(os, "register_at_fork"):  # no fork while a ledger is open: the child would take SQLite's locks for its own
+    os.register_at_fork(
+        before=lambda: _one[0].acquire(), after_in_parent=lambda: _one[0].release(), after_in_child=_renew
+    )
 
 
 def _is_mounted(path: Path) -> bool:
